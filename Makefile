@@ -1,0 +1,30 @@
+# Two commands for a fresh machine: `make demo` and `make test`. Everything they need goes into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: setup system demo test check bench clean
+
+$(BIN)/.ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Outcrop needs Python 3.11 or newer; say: make PYTHON=python3.12 …") if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+setup: $(BIN)/.ready
+
+system:
+	@command -v git >/dev/null || { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -qq -y git; } \
+	  || { echo "please install git: the tests run the real program" >&2; exit 1; }
+
+test: system setup
+	$(BIN)/python -m pytest
+
+check:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

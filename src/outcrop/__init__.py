@@ -1,0 +1,1 @@
+"""Outcrop: a searchable index inside the repository it describes."""

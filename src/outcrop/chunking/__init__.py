@@ -1,0 +1,1 @@
+"""Cuts an artifact into chunks; the room is chosen by format."""

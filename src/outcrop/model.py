@@ -1,0 +1,324 @@
+"""The nouns of the product, as frozen dataclasses. Nothing here reads, writes or computes more than a property."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Kind(StrEnum):
+    """What sort of material an artifact is. Queries filter by it."""
+
+    DOC = "doc"
+    WIKI = "wiki"
+    TECHNOTE = "technote"
+    TICKET = "ticket"
+    FORUM = "forum"
+    CODE = "code"
+    INSTRUCTION = "instruction"
+    MEDIA = "media"
+    API = "api"
+
+
+class Mode(StrEnum):
+    """How an answer, or one hit of it, was found."""
+
+    SEMANTIC = "semantic"
+    HYBRID = "hybrid"
+    KEYWORD = "keyword"
+
+
+class Part(StrEnum):
+    """Which half of a mixed artifact (a notebook) a chunk belongs to; ``WHOLE`` for every other artifact.
+
+    A notebook's code cells and Markdown cells go to different corpora, so membership is per part.
+    """
+
+    WHOLE = ""
+    CODE = "code"
+    DOC = "doc"
+    RAW = "raw"
+
+
+class SkipReason(StrEnum):
+    """Why an artifact of the source is not indexed."""
+
+    BINARY = "binary"
+    OVERSIZE = "larger than the size limit"
+    MINIFIED = "minified or generated"
+    ENCODING = "unreadable encoding"
+    SECRET = "may hold secrets"
+    UNREADABLE = "cannot be read"
+    VANISHED = "vanished during the build"
+    BROKEN = "not valid for its format"
+    POINTER = "stands for a large file kept elsewhere (git LFS, git-annex)"
+    SYMLINK = "symbolic link"
+    SUBMODULE = "submodule that is not checked out"
+    NOT_A_FILE = "not a regular file"
+    EXCLUDED = "excluded by settings"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """One thing that a listing or a build left out, and why."""
+
+    path: str
+    reason: SkipReason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """One entry of a source's listing: an artifact that can be read.
+
+    Attributes:
+        hash: Content address, lower-case hex: the git blob id, SHA3-256 of the bytes, or a ticket's uuid.
+        kind: What it is, decided from its path (see ``kinds.py``).
+        path: Where it is, with ``/``; None for what has no path (tickets).
+        version: Digest of every input read for it; equals ``hash`` unless it depends on more than its own bytes.
+        size: Bytes, where the source knows them without reading.
+    """
+
+    hash: str
+    kind: Kind
+    path: str | None
+    version: str
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A document that was read: its entry in the listing and its text, newlines as ``\\n``."""
+
+    ref: Ref
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a file looked like when it was last hashed, so that an untouched one is not read again.
+
+    Attributes:
+        size: Bytes.
+        mtime_ns: Modification time, nanoseconds since the epoch.
+        inode: Inode number, 0 where the platform has none.
+        hash: The content address it had then.
+    """
+
+    size: int
+    mtime_ns: int
+    inode: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Everything a source holds at one moment.
+
+    Attributes:
+        revision: What the listing is current to; equal strings mean nothing changed.
+        refs: The artifacts, in path order. One hash may stand at several paths.
+        skipped: What was left out before reading.
+        seen: Per path, the file state behind each hash that had to be computed from bytes; to be handed to the next
+            listing.
+    """
+
+    revision: str
+    refs: Sequence[Ref]
+    skipped: Sequence[Skipped]
+    seen: Mapping[str, Seen] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A contiguous slice of one artifact: the unit that is embedded, found and cited.
+
+    Attributes:
+        seq: Ordinal within the artifact, from 0, without gaps.
+        text: Exactly ``artifact.text[start:end]`` (for a notebook: a slice of one cell's source).
+        start: First character offset (for a notebook: inside the cell).
+        end: One past the last character offset.
+        first_line: 1-based line of ``start`` (for a notebook: inside the cell).
+        last_line: 1-based line of the last character that is not a newline.
+        name: Qualified name of the definition (``Flask.run``) or heading trail (``Install > From source``), or None.
+        part: Which half of a mixed artifact this is.
+        cell: 0-based cell number in a notebook, else None.
+    """
+
+    seq: int
+    text: str
+    start: int
+    end: int
+    first_line: int
+    last_line: int
+    name: str | None = None
+    part: Part = Part.WHOLE
+    cell: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Where vectors are comparable: one model at one length.
+
+    Attributes:
+        model: Model id, with a suffix where prefix, pooling or added context change the vectors.
+        dim: Number of float32 components.
+    """
+
+    model: str
+    dim: int
+
+    @property
+    def id(self) -> str:
+        """The space in words, for messages and answers."""
+        return f"{self.model}-{self.dim}"
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A corpus in one space."""
+
+    corpus: str
+    space: Space
+
+    @property
+    def name(self) -> str:
+        """``<corpus>-<modelId>-<dim>``."""
+        return f"{self.corpus}-{self.space.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which chunks a query may return. Empty tuples mean no restriction."""
+
+    corpora: tuple[str, ...] = ()
+    kinds: tuple[Kind, ...] = ()
+    projects: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """The index is behind its source: both revisions, as the source names them."""
+
+    indexed: str | None
+    current: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One passage of an answer. ``score`` to ``text`` are frozen: see docs/hit.md.
+
+    Attributes:
+        score: 0 to 1. Dot product of unit vectors (below 0 clamped); in a ``keyword`` answer without vectors, the
+            keyword score relative to that answer's best hit.
+        kind: The artifact's kind.
+        project: Slug of the repository it came from; empty for this one.
+        path: File path, wiki name or technote id; None for tickets.
+        hash: Content address of the artifact.
+        text: The whole passage.
+        lines: First and last line, 1-based, inclusive (inside the cell for a notebook).
+        name: Qualified name or heading trail, or None.
+        paths: Every path at which this artifact stands, ``path`` first.
+        corpus: The corpora it belongs to.
+        mode: By which way this hit was found.
+        preview: One line, at most 160 characters, the one that matches best.
+        cell: 0-based cell number in a notebook, else None.
+    """
+
+    score: float
+    kind: Kind
+    project: str
+    path: str | None
+    hash: str
+    text: str
+    lines: tuple[int, int]
+    name: str | None
+    paths: tuple[str, ...]
+    corpus: tuple[str, ...]
+    mode: Mode
+    preview: str
+    cell: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query returns: the hits and how they were found.
+
+    Attributes:
+        mode: How the answer as a whole was made.
+        reason: None, or why ``mode`` is not what was asked (or what limits it).
+        stale: None, or that the index is behind its source.
+        space: Id of the space that was searched, None for a keyword answer.
+        hits: Best first.
+    """
+
+    mode: Mode
+    reason: str | None
+    stale: Stale | None
+    space: str | None
+    hits: tuple[Hit, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionStatus:
+    """One line of ``status``.
+
+    Attributes:
+        name: Collection name.
+        corpus: Corpus name.
+        artifacts: Number of artifacts.
+        chunks: Number of chunks.
+        embedded: How many of them have a vector in this space.
+        characters: Characters of text.
+        bytes: Bytes of text and vectors of this collection.
+        kinds: Chunks per kind.
+    """
+
+    name: str
+    corpus: str
+    artifacts: int
+    chunks: int
+    embedded: int
+    characters: int
+    bytes: int
+    kinds: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What a build did.
+
+    Attributes:
+        revision: What the index is now current to.
+        added: Artifacts that were not in the index, or changed.
+        unchanged: Artifacts that were there already.
+        removed: Artifacts that are gone.
+        chunks: Chunks the corpus now has.
+        embedded: Chunks that went through the model in this build.
+        reused: New chunks whose vector was already there.
+        characters: Characters that went through the model.
+        cut: Passages that were longer than the embedder reads, so that it saw their beginning only.
+        skipped: What was left out and why.
+        seconds: Wall time.
+        complete: False if the build stopped early; what was done is kept.
+    """
+
+    revision: str
+    added: int
+    unchanged: int
+    removed: int
+    chunks: int
+    embedded: int
+    reused: int
+    characters: int
+    cut: int
+    skipped: tuple[Skipped, ...]
+    seconds: float
+    complete: bool

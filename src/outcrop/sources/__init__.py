@@ -1,0 +1,1 @@
+"""Adapters that list and read artifacts. They never import each other."""

@@ -1,0 +1,1 @@
+"""Adapters that keep chunks and vectors."""

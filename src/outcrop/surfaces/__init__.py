@@ -1,0 +1,1 @@
+"""Thin front doors: parse, call the app, render."""
