@@ -322,3 +322,95 @@ class BuildReport:
     skipped: tuple[Skipped, ...]
     seconds: float
     complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a build is; sent to whoever asked for it, a few times a second at most.
+
+    Attributes:
+        phase: ``listing``, ``chunking``, ``embedding`` or ``writing``.
+        done: Units done.
+        total: Units to do, 0 while unknown.
+        characters: Characters that went through this phase so far.
+    """
+
+    phase: str
+    done: int
+    total: int
+    characters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a build would do: ``index --dry-run``.
+
+    Attributes:
+        artifacts: Everything that would be in the index.
+        new: How many of them are not in it yet, or changed.
+        texts: Passages that would go through the embedder (those known already by their text are not counted).
+        characters: Characters of these passages.
+        space: The embedder's space id.
+        address: Where the text would go; None when it stays on this machine.
+        skipped: What would be left out and why.
+    """
+
+    artifacts: tuple[Ref, ...]
+    new: int
+    texts: int
+    characters: int
+    space: str
+    address: str | None
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceStatus:
+    """Vectors of one space in the store, whether or not it is the one that is searched."""
+
+    space: str
+    vectors: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is indexed, where, and how current it is.
+
+    Attributes:
+        source: ``folder``, ``git`` or ``fossil``.
+        root: The folder that paths are relative to.
+        project: Slug of the repository.
+        store: Path of the database.
+        exists: Whether there is an index at all.
+        bytes: Size of the database on disk.
+        revision: What the index is current to, None when it was never completed.
+        current: What the source is at now.
+        stale: Whether the two differ.
+        complete: Share of chunks that have a vector in the space that is searched, 0 to 1.
+        writer: Whether another process is building right now.
+        space: The space that search scans, None without an index.
+        embedder: The configured embedder's space id.
+        address: Where the configured embedder sends text, None when nowhere.
+        collections: One line a corpus.
+        spaces: Every space with vectors in the store.
+        skipped: What the last build left out and why.
+    """
+
+    source: str
+    root: str
+    project: str
+    store: str
+    exists: bool
+    bytes: int
+    revision: str | None
+    current: str
+    stale: bool
+    complete: float
+    writer: bool
+    space: str | None
+    embedder: str
+    address: str | None
+    collections: tuple[CollectionStatus, ...]
+    spaces: tuple[SpaceStatus, ...]
+    skipped: tuple[Skipped, ...]
