@@ -37,10 +37,35 @@ def is_old(character: str) -> bool:
 
 OLD = [c for c in map(chr, range(0x110000)) if not 0xD800 <= ord(c) < 0xE000 and is_old(c)]
 EMOJI = "😀🚀👩🏽\u200d💻🇩🇪❤️✂︎⌘"
-WORDS = """the Embedding unaffable getHTTPResponse snake_case_name naïve ΑΣ Ǆ 北京大学 ひらがな 한국어 don't 3.14 ##ing [MASK] ﬁ İ
-—— «» \u037e \u1fef \u200b \ufffd \U0002f800 \uf900""".split()
-ODD = ["x" * 100, "y" * 101, "a\x00b", "c\x0bd", "e\x85f", " ", "\n", "\t", "\u00a0", "\u3000"]
-PARTS = st.one_of(st.text(st.sampled_from(OLD), max_size=12), st.sampled_from([*EMOJI, *WORDS, *ODD]))
+WORDS = [
+    "the",
+    "Embedding",
+    "unaffable",
+    "getHTTPResponse",
+    "snake_case_name",
+    "naïve",
+    "don't",
+    "3.14",
+    "##ing",
+    "[MASK]",
+]
+SCRIPTS = [
+    "ΑΣ",
+    "Ǆ",
+    "ﬁ",
+    "İ",
+    "北京大学",
+    "ひらがな",
+    "한국어",
+    "——",
+    "«»",
+    "\u037e",
+    "\u1fef",
+    "\U0002f800",
+    "\uf900",
+]
+ODD = ["\u200b", "\ufffd", "x" * 100, "y" * 101, "a\x00b", "c\x0bd", "e\x85f", " ", "\n", "\t", "\u00a0", "\u3000"]
+PARTS = st.one_of(st.text(st.sampled_from(OLD), max_size=12), st.sampled_from([*EMOJI, *WORDS, *SCRIPTS, *ODD]))
 TEXTS = st.lists(PARTS, max_size=40).map("".join)
 
 
