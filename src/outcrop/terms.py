@@ -1,0 +1,124 @@
+"""Text to search terms, the same way for passages and questions.
+
+An identifier gives its parts and itself: ``getUserName`` and ``get_user_name`` both give ``get user name getusername``.
+Runs of Chinese, Japanese and Korean characters, which have no spaces, give overlapping pairs. Accents and case are
+folded.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection
+from functools import lru_cache
+
+VERSION = 1
+"""Goes up whenever the same text gives other terms; the store then rebuilds its keyword index."""
+
+_WORD = re.compile(r"\w+")
+_CJK = (
+    "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003134f"
+)
+_CJK_RUN = re.compile(f"[{_CJK}]+")
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+
+# Words that stand in nearly every English question and tell no passage from another.
+STOP_WORDS = frozenset(
+    "a an and are as at be been but by can could did do does for from had has have how i if in into is it its me my of "
+    "on or our should so than that the their them then there these they this to us was we were what when where which "
+    "who why will with would you your".split()
+)
+
+
+def words(text: str) -> list[str]:
+    """All terms of a text, in order, repeated as often as they occur."""
+    found: list[str] = []
+    for word in _WORD.findall(text):
+        found.extend(_split(word))
+    return found
+
+
+def query_words(text: str) -> list[str]:
+    """The distinct terms of a question, in order, without stop words (unless there is nothing else)."""
+    every = list(dict.fromkeys(words(text)))
+    return [word for word in every if word not in STOP_WORDS] or every
+
+
+def spans(text: str, wanted: Collection[str]) -> list[tuple[int, int]]:
+    """Where the wanted terms stand in a text.
+
+    Args:
+        text: Any text.
+        wanted: Terms as :func:`query_words` gives them.
+
+    Returns:
+        Character ranges ``(start, end)``, ascending, not overlapping. A whole identifier is one range when it matches
+        whole; else the parts that match.
+    """
+    chosen = frozenset(wanted)
+    found: list[tuple[int, int]] = []
+    for match in _WORD.finditer(text):
+        word, at = match.group(), match.start()
+        terms = _split(word)
+        if chosen.isdisjoint(terms):
+            continue
+        if len(terms) == 1 or terms[-1] in chosen:
+            found.append((at, match.end()))
+            continue
+        run: tuple[int, int] | None = None
+        for start, end, term in _pieces(word):
+            if term not in chosen:
+                continue
+            if run is not None and start <= run[1]:
+                run = (run[0], end)
+                continue
+            if run is not None:
+                found.append((at + run[0], at + run[1]))
+            run = (start, end)
+        if run is not None:
+            found.append((at + run[0], at + run[1]))
+    return found
+
+
+@lru_cache(maxsize=65536)
+def _split(word: str) -> tuple[str, ...]:
+    parts = [term for _, _, term in _pieces(word)]
+    if len(parts) > 1 and _CJK_RUN.search(word) is None:
+        parts.append("".join(parts))
+    return tuple(parts)
+
+
+def _pieces(word: str) -> list[tuple[int, int, str]]:
+    """The parts of a word: start, end, folded term."""
+    if word.isascii():
+        if word.islower() and word.isalpha():
+            return [(0, len(word), word)]
+        return [(m.start(), m.end(), m.group().lower()) for m in _PART.finditer(word)]
+    pieces: list[tuple[int, int, str]] = []
+    at = 0
+    for run in _CJK_RUN.finditer(word):
+        pieces += _latin_pieces(word, at, run.start())
+        start, end = run.span()
+        if end - start == 1:
+            pieces.append((start, end, run.group()))
+        pieces += [(i, i + 2, word[i : i + 2]) for i in range(start, end - 1)]
+        at = end
+    return pieces + _latin_pieces(word, at, len(word))
+
+
+def _latin_pieces(word: str, start: int, end: int) -> list[tuple[int, int, str]]:
+    """Parts of a stretch that holds no CJK character; accented letters stay inside their word."""
+    stretch = word[start:end]
+    folded = "".join(_fold(char) for char in stretch)
+    # Case says where a word begins only in ASCII; anything else ("Größe", Cyrillic, ligatures) stays whole.
+    if len(folded) != len(stretch) or not folded.isascii():
+        return [
+            (start + m.start(), start + m.end(), _fold(m.group()).lower()) for m in re.finditer(r"[^\W_]+", stretch)
+        ]
+    return [(start + m.start(), start + m.end(), m.group().lower()) for m in _PART.finditer(folded)]
+
+
+def _fold(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text)
+    return "".join(char for char in decomposed if not unicodedata.combining(char))
