@@ -13,6 +13,7 @@ FLOORS: dict[str, int] = {
     "errors": 0,
     "model": 0,
     "ports": 0,
+    "records": 0,
     "vectors": 1,
     "scan": 1,
     "ranking": 1,

@@ -62,11 +62,12 @@ class SkipReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """One thing that a listing or a build left out, and why."""
+    """One thing that a listing or a build left out, and why; ``hash`` where it was read before it was judged."""
 
     path: str
     reason: SkipReason
     detail: str = ""
+    hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)

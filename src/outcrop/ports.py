@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from outcrop.model import Artifact, Listing, Ref, Seen, Skipped, Space
+from outcrop.model import Artifact, CollectionStatus, Filter, Listing, Ref, Seen, Skipped, Space, SpaceStatus
+from outcrop.records import Entry, Found, Known, Names, Passage, Pending, Replaced, State, View, Written
 
 Matrix = npt.NDArray[np.float32]
 """float32 ``[n, dim]``, rows L2-normalised."""
@@ -91,3 +93,96 @@ class Embedder(Protocol):
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
         """Embed questions. Same shape and errors as :meth:`embed_passages`."""
+
+
+class VectorStore(Protocol):
+    """Keeps chunks, vectors and membership. Bound to one view (``worktree``) of its source.
+
+    Every write is one transaction. Readers see either all of it or nothing.
+    """
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever stored."""
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Be the one writer.
+
+        Raises:
+            StoreLocked: Another process is building.
+        """
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Reads inside see one moment of the store."""
+
+    def state(self) -> State | None:
+        """The space that is scanned, or None before the first build."""
+
+    def set_space(self, space: Space) -> None:
+        """From now on scan this space. What the index is current to becomes unknown when the space changed."""
+
+    def known(self) -> Mapping[str, Known]:
+        """Per hash, what is stored of this source's artifacts."""
+
+    def seen(self) -> Mapping[str, Seen]:
+        """File states of this view's last build."""
+
+    def write(self, entries: Sequence[Entry]) -> Written:
+        """Store artifacts with their chunks. A chunk whose digest has a vector already takes it over."""
+
+    def replace(self, view: View) -> Replaced:
+        """Say what belongs to this view; drop artifacts that no view names any more."""
+
+    def pending(self, space: Space) -> Sequence[Pending]:
+        """Distinct passages of this view that have no vector in that space, in index order."""
+
+    def add_vectors(self, space: Space, digests: Sequence[bytes], vectors: Matrix) -> None:
+        """Store a vector for every chunk that has one of these digests.
+
+        Args:
+            space: Where the vectors live.
+            digests: As in :class:`Pending`.
+            vectors: float32 ``[len(digests), dim]``, L2-normalised.
+        """
+
+    def finish(self, revision: str) -> None:
+        """Declare the view complete at this revision."""
+
+    def built(self) -> str | None:
+        """The revision of this view's last complete build, or None."""
+
+    def progress(self, space: Space) -> tuple[int, int]:
+        """Chunks of this view with a vector in that space, and all chunks of this view."""
+
+    def names(self) -> Names:
+        """What filters may name."""
+
+    def nearest(self, query: Vector, k: int, filter: Filter) -> Sequence[Found]:
+        """The chunks of the scanned space nearest to the query, best first, exact."""
+
+    def keyword(self, terms: Sequence[str], k: int, filter: Filter) -> Sequence[Found]:
+        """The chunks that hold any of the terms, best first."""
+
+    def vectors(self, ids: Sequence[int]) -> Mapping[int, Vector]:
+        """Vectors of chunks in the scanned space, where there are any."""
+
+    def passages(self, ids: Sequence[int], filter: Filter) -> Mapping[int, Passage]:
+        """Chunks by id; ids that are gone are missing."""
+
+    def skipped(self) -> Sequence[Skipped]:
+        """What this view's last build left out."""
+
+    def collections(self) -> Sequence[CollectionStatus]:
+        """One line a corpus of this view."""
+
+    def spaces(self) -> Sequence[SpaceStatus]:
+        """Every space that has vectors, of all views."""
+
+    def size(self) -> int:
+        """Bytes on disk."""
+
+    def clear(self, corpus: str | None = None, space: Space | None = None) -> None:
+        """Drop a corpus of this view, a space of all views, or everything, and give the room back."""
+
+    def close(self) -> None:
+        """Let go of the database. Closing twice is fine."""

@@ -1,0 +1,158 @@
+"""What crosses the seam between the use cases and a store: rows, batches and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from outcrop.model import Chunk, Kind, Part, Ref, Seen, Skipped, SkipReason, Space
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One artifact (or one part of it) belonging to a corpus at one path.
+
+    Attributes:
+        corpus: The corpus it is found in.
+        builder: The corpus whose build put it there; only that build's pruning takes it out again.
+        hash: The artifact.
+        part: Which part of it; ``Part.WHOLE`` for all but notebooks.
+        path: Where it stands, None for what has no path.
+        kind: What it counts as at that path.
+    """
+
+    corpus: str
+    builder: str
+    hash: str
+    part: Part
+    path: str | None
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the store remembers of one artifact.
+
+    Attributes:
+        version: ``Ref.version`` when it was read.
+        recipe: Chunker version and format that cut it; another recipe cuts it again.
+        skip: Why nothing of it is indexed, or None.
+        detail: More about ``skip``.
+        parts: The parts its chunks have.
+    """
+
+    version: str
+    recipe: str
+    skip: SkipReason | None
+    detail: str
+    parts: frozenset[Part]
+
+
+@dataclass(frozen=True, slots=True)
+class Digested:
+    """A chunk with the SHA-256 of the exact string that gets embedded for it."""
+
+    chunk: Chunk
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One artifact to write: its chunks, or why it has none."""
+
+    ref: Ref
+    recipe: str
+    chunks: Sequence[Digested]
+    skip: SkipReason | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Everything one build says about what belongs where; replaces what that builder said before.
+
+    Attributes:
+        builders: The corpora whose earlier members are replaced.
+        members: What belongs to them now.
+        seen: File states for the next listing.
+        skipped: What was left out.
+        worktrees: Every view that still exists; the members of others are dropped.
+    """
+
+    builders: Sequence[str]
+    members: Sequence[Member]
+    seen: Mapping[str, Seen]
+    skipped: Sequence[Skipped]
+    worktrees: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A distinct passage without a vector: its digest, and one chunk that has it."""
+
+    digest: bytes
+    chunk: Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The space that search scans, and what the index is current to."""
+
+    space: Space
+    last_ckout: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A chunk id with its score: a dot product, or a keyword score (higher is better)."""
+
+    id: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stored chunk as an answer needs it.
+
+    Attributes:
+        id: Chunk id.
+        hash: The artifact.
+        project: Slug of its repository, empty for this one.
+        kind: Kind at the first path that the filter lets through.
+        paths: Paths at which it stands in this view, the ones that pass the filter first.
+        corpora: Corpora it belongs to in this view.
+        chunk: The chunk itself; ``start`` and ``end`` are 0, since the store does not keep them.
+    """
+
+    id: int
+    hash: str
+    project: str
+    kind: Kind
+    paths: tuple[str, ...]
+    corpora: tuple[str, ...]
+    chunk: Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a filter may name in this view."""
+
+    corpora: frozenset[str]
+    kinds: frozenset[str]
+    projects: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a write did: chunks added, and how many of them took over a vector that was there already."""
+
+    chunks: int
+    reused: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What replacing a view did: artifacts of the store that no view names any more, now gone."""
+
+    artifacts: int
+    chunks: int

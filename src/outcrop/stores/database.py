@@ -1,0 +1,183 @@
+"""Opening the database: journal, time-outs, schema version, and SQLite's errors in our words."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+from outcrop import terms
+from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, StoreError, StoreFull, StoreLocked
+
+SCHEMA_VERSION = 1
+"""Version of schema.sql. An older database is brought up by the scripts in ``MIGRATIONS``."""
+
+MIGRATIONS: dict[int, str] = {}
+"""From version N to N + 1: the SQL that does it."""
+
+BUSY_SECONDS = 20.0
+"""How long a statement waits for another process's transaction; ours take well under a second."""
+
+
+def connect(path: Path, create: bool) -> sqlite3.Connection:
+    """Open the database that the index lives in.
+
+    Args:
+        path: The database file.
+        create: Make it, and its folder, when it is not there.
+
+    Raises:
+        IndexMissing: No file, or a file without our tables, and ``create`` is false.
+        SchemaTooNew: Written by a newer Outcrop.
+        StoreDamaged: Not a readable database.
+        StoreFull: It cannot be created there.
+    """
+    if not create and not path.exists():
+        raise IndexMissing(f"there is no index at {path}", "Run: outcrop index")
+    with explained(path):
+        if create:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.parent.name == ".outcrop" and not (path.parent / ".gitignore").exists():
+                # A folder that is later put under version control must not carry its index along.
+                (path.parent / ".gitignore").write_text("*\n", "utf-8")
+        database = _open(path, create)
+        try:
+            _ensure_schema(database, path, create)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+
+def _open(path: Path, create: bool) -> sqlite3.Connection:
+    try:
+        database = _connection(path, "mode=rwc" if create else "mode=rw")
+        if create and not database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+            # 8 KiB pages waste least with 1.5 KiB vectors; WAL lets readers go on while a build writes.
+            database.execute("PRAGMA page_size = 8192")
+            database.execute("PRAGMA journal_mode = WAL")
+        database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    except sqlite3.OperationalError:
+        if create:
+            raise
+        # A folder that cannot be written: read what is there. Without a -wal file nobody can be writing either.
+        quiet = not path.with_name(path.name + "-wal").exists()
+        database = _connection(path, "mode=ro&immutable=1" if quiet else "mode=ro")
+    database.execute("PRAGMA synchronous = NORMAL")
+    database.execute("PRAGMA temp_store = MEMORY")
+    database.execute("PRAGMA cache_size = -65536")
+    return database
+
+
+def _connection(path: Path, options: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?{options}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+
+
+def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool) -> None:
+    version = _schema_version(database)
+    if version is None:
+        if not create:
+            raise IndexMissing(f"there is no index in {path}", "Run: outcrop index")
+        with transaction(database):
+            if _schema_version(database) is None:
+                run_script(database, files("outcrop.stores").joinpath("schema.sql").read_text("utf-8"))
+                set_meta(database, "schema", str(SCHEMA_VERSION))
+                set_meta(database, "terms", str(terms.VERSION))
+        return
+    if version > SCHEMA_VERSION:
+        raise SchemaTooNew(
+            f"the index at {path} was written by a newer Outcrop (schema {version}, this one knows {SCHEMA_VERSION})",
+            "Update Outcrop, or drop the index with: outcrop clear --all",
+        )
+    while version < SCHEMA_VERSION:
+        with transaction(database):
+            run_script(database, MIGRATIONS[version])
+            version += 1
+            set_meta(database, "schema", str(version))
+
+
+def _schema_version(database: sqlite3.Connection) -> int | None:
+    if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'fx_vec_meta'").fetchone():
+        return None
+    value = meta(database, "schema")
+    return int(value) if value else None
+
+
+def run_script(database: sqlite3.Connection, script: str) -> None:
+    """Run several statements inside the open transaction (``executescript`` would commit it first)."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            database.execute(statement)
+            statement = ""
+
+
+def meta(database: sqlite3.Connection, key: str) -> str | None:
+    """A value of the key-value table, or None."""
+    row = database.execute("SELECT value FROM fx_vec_meta WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def set_meta(database: sqlite3.Connection, key: str, value: str) -> None:
+    """Set a value of the key-value table."""
+    database.execute("INSERT OR REPLACE INTO fx_vec_meta VALUES (?, ?)", (key, value))
+
+
+@contextmanager
+def transaction(database: sqlite3.Connection) -> Iterator[None]:
+    """One write transaction: everything inside, or nothing."""
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn SQLite's and the file system's errors into ours, naming the file."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise _explain(error, path) from error
+    except sqlite3.DatabaseError as error:
+        raise StoreDamaged(
+            f"the index at {path} is damaged ({error})", "It can be made again from the source: outcrop rebuild"
+        ) from error
+    except OSError as error:
+        raise StoreFull(
+            f"the index at {path} cannot be written ({error.strerror or error})", "Check the disk and the permissions"
+        ) from error
+
+
+def _explain(error: sqlite3.OperationalError, path: Path) -> StoreError:
+    words = str(error)
+    if "no such table: fx_vec" in words:
+        return IndexMissing(f"there is no index in {path}", "Run: outcrop index")
+    if "locked" in words or "busy" in words:
+        return StoreLocked(f"the index at {path} is in use by another process", "Try again in a moment")
+    if "full" in words or "disk I/O" in words:
+        return StoreFull(
+            f"the index at {path} could not be written ({words})", "Free some disk space and run the same command again"
+        )
+    if "readonly" in words or "unable to open" in words:
+        return StoreFull(
+            f"the index at {path} cannot be opened for writing ({words})", "Check the permissions of that folder"
+        )
+    if "malformed" in words:
+        return StoreDamaged(
+            f"the index at {path} is damaged ({words})", "It can be made again from the source: outcrop rebuild"
+        )
+    return StoreError(f"the index at {path} could not be used ({words})", "If it persists: outcrop rebuild")

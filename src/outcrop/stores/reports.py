@@ -1,0 +1,58 @@
+"""Counting what is stored."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+
+from outcrop.model import Collection, CollectionStatus, Space, SpaceStatus
+from outcrop.stores.selection import EVERYWHERE, Ids
+
+
+def progress(database: sqlite3.Connection, space: Space, visible: Ids | None) -> tuple[int, int]:
+    """Chunks with a vector in that space, and all chunks; of those in ``visible``, or of all when it is None."""
+    if visible is None:
+        (embedded,) = database.execute(
+            "SELECT count(*) FROM fx_vec_embedding WHERE model = ?", (space.model,)
+        ).fetchone()
+        (chunks,) = database.execute("SELECT count(*) FROM fx_vec_chunk").fetchone()
+        return embedded, chunks
+    mine = set(visible.tolist())
+    rows = database.execute("SELECT chunk_id FROM fx_vec_embedding WHERE model = ?", (space.model,))
+    return sum(row[0] in mine for row in rows), len(mine)
+
+
+def collections(database: sqlite3.Connection, worktree: str, space: Space) -> Sequence[CollectionStatus]:
+    """One line a corpus of a view."""
+    rows = database.execute(
+        "SELECT m.corpus, m.kind, c.id, c.hash, length(c.text), length(CAST(c.text AS BLOB)), e.dim"
+        " FROM fx_vec_member m JOIN fx_vec_chunk c ON c.project = m.project AND c.hash = m.hash AND c.part = m.part"
+        " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
+        " WHERE m.worktree IN (?, ?) GROUP BY m.corpus, c.id ORDER BY m.corpus",
+        (space.model, worktree, EVERYWHERE),
+    )
+    found: dict[str, list[tuple[str, str, int, int, bool]]] = {}
+    for corpus, kind, _, hash, characters, size, dim in rows:
+        found.setdefault(corpus, []).append((kind, hash, characters, size, dim is not None))
+    return [
+        CollectionStatus(
+            name=Collection(corpus, space).name,
+            corpus=corpus,
+            artifacts=len({chunk[1] for chunk in chunks}),
+            chunks=len(chunks),
+            embedded=sum(chunk[4] for chunk in chunks),
+            characters=sum(chunk[2] for chunk in chunks),
+            bytes=sum(chunk[3] + (space.dim * 4 if chunk[4] else 0) for chunk in chunks),
+            kinds=dict(sorted(Counter(chunk[0] for chunk in chunks).items())),
+        )
+        for corpus, chunks in found.items()
+    ]
+
+
+def spaces(database: sqlite3.Connection) -> Sequence[SpaceStatus]:
+    """Every space that has vectors."""
+    rows = database.execute(
+        "SELECT model, dim, count(*), sum(length(v)) FROM fx_vec_embedding GROUP BY model, dim ORDER BY model"
+    )
+    return [SpaceStatus(Space(model, dim).id, count, size) for model, dim, count, size in rows]

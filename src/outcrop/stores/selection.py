@@ -1,0 +1,85 @@
+"""Which chunks a filter lets through, in one view of the store."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from outcrop.model import Filter
+from outcrop.stores.database import meta
+
+Ids = npt.NDArray[np.int64]
+
+EVERYWHERE = "*"
+"""Worktree of members that every view sees: records and imported projects."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """One membership of a chunk, as the filter looks at it."""
+
+    corpus: str
+    project: str
+    path: str
+    kind: str
+
+
+def path_matcher(globs: Sequence[str]) -> Callable[[str], bool]:
+    """Match like a .gitignore line: ``*.py`` at any depth, ``src/`` and ``src/**`` for all below."""
+    if not globs:
+        return lambda path: True
+    # Imported here because most searches name no path, and start-up time is felt at each of them.
+    import pathspec
+
+    spec = pathspec.GitIgnoreSpec.from_lines(globs)
+    return spec.match_file
+
+
+def passes(row: MemberRow, wanted: Filter, matches: Callable[[str], bool]) -> bool:
+    """Whether one membership satisfies the filter."""
+    return (
+        (not wanted.corpora or row.corpus in wanted.corpora)
+        and (not wanted.kinds or row.kind in wanted.kinds)
+        and (not wanted.projects or row.project in wanted.projects)
+        and (not wanted.paths or (row.path != "" and matches(row.path)))
+    )
+
+
+def allowed(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids | None:
+    """Ids of the chunks that the view and the filter let through, ascending; None when that is every chunk."""
+    if wanted == Filter() and _is_only_view(database, worktree):
+        return None
+    conditions, values = ["m.worktree IN (?, ?)"], [worktree, EVERYWHERE]
+    for column, names in (("corpus", wanted.corpora), ("kind", wanted.kinds), ("project", wanted.projects)):
+        if names:
+            conditions.append(f"m.{column} IN ({', '.join('?' * len(names))})")
+            values += names
+    where = " AND ".join(conditions)
+    join = "fx_vec_member m JOIN fx_vec_chunk c ON c.project = m.project AND c.hash = m.hash AND c.part = m.part"
+    if not wanted.paths:
+        rows = database.execute(f"SELECT DISTINCT c.id FROM {join} WHERE {where}", values)
+        ids = np.fromiter((row[0] for row in rows), np.int64)
+    else:
+        matches = path_matcher(wanted.paths)
+        chosen: set[int] = set()
+        verdicts: dict[str, bool] = {"": False}
+        for chunk, path in database.execute(f"SELECT c.id, m.path FROM {join} WHERE {where}", values):
+            if path not in verdicts:
+                verdicts[path] = matches(path)
+            if verdicts[path]:
+                chosen.add(chunk)
+        ids = np.fromiter(chosen, np.int64, len(chosen))
+    ids.sort()
+    return ids
+
+
+def _is_only_view(database: sqlite3.Connection, worktree: str) -> bool:
+    """Whether every stored chunk belongs to this view, so that no join is needed to know which do."""
+    if meta(database, "unplaced") == "1":
+        return False
+    views = {row[0] for row in database.execute("SELECT DISTINCT worktree FROM fx_vec_member")}
+    return views <= {worktree, EVERYWHERE}
