@@ -1,0 +1,222 @@
+"""What every surface shows the same way: errors, safe text, the lines of a passage worth showing, JSON, numbers."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import PurePath
+from typing import Any
+
+from outcrop import errors, terms
+
+BUG_HINT = "This is a bug. Set OUTCROP_DEBUG=1 and run it again to see where it happens."
+
+TAB = 4
+"""Columns of a tab in a shown passage; 8 would push code out of the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an error leaves the program.
+
+    Attributes:
+        exit: Exit code of the command line: 1 failed, 2 asked for something that does not exist.
+        http: Status code.
+        mcp: JSON-RPC error code.
+    """
+
+    exit: int
+    http: int
+    mcp: int
+
+
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+OUTCOMES: dict[type[BaseException], Outcome] = {
+    errors.UsageError: Outcome(2, 400, INVALID_PARAMS),
+    errors.NotARepository: Outcome(1, 404, INVALID_PARAMS),
+    errors.SourceLocked: Outcome(1, 503, INTERNAL_ERROR),
+    errors.EmbedderError: Outcome(1, 502, INTERNAL_ERROR),
+    errors.EmbedderUnavailable: Outcome(1, 503, INTERNAL_ERROR),
+    errors.EmbedderTimeout: Outcome(1, 504, INTERNAL_ERROR),
+    errors.EgressRefused: Outcome(1, 403, INTERNAL_ERROR),
+    errors.IndexMissing: Outcome(1, 404, INTERNAL_ERROR),
+    errors.SpaceMismatch: Outcome(1, 409, INTERNAL_ERROR),
+    errors.SchemaTooNew: Outcome(1, 409, INTERNAL_ERROR),
+    errors.StoreLocked: Outcome(1, 503, INTERNAL_ERROR),
+    errors.StoreFull: Outcome(1, 507, INTERNAL_ERROR),
+    errors.FormatError: Outcome(1, 422, INVALID_PARAMS),
+    KeyboardInterrupt: Outcome(130, 503, INTERNAL_ERROR),
+    BaseException: Outcome(1, 500, INTERNAL_ERROR),
+}
+"""The one table from error to exit code, HTTP status and MCP error. The nearest class of an error counts."""
+
+
+def outcome(error: BaseException) -> Outcome:
+    """Look an error up in ``OUTCOMES``."""
+    return next(OUTCOMES[each] for each in type(error).__mro__ if each in OUTCOMES)
+
+
+_FULL = "Free some space; what was written before is kept."
+_FORBIDDEN = "Check its permissions, or name another place for the index with --store."
+_FIXES = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EACCES: _FORBIDDEN,
+    errno.EPERM: _FORBIDDEN,
+    errno.EROFS: _FORBIDDEN,
+    errno.EMFILE: "Allow more open files with ulimit -n.",
+}
+
+
+def explain(error: BaseException) -> tuple[str, str]:
+    """What happened and what to do about it; the second is empty when nothing can be done."""
+    if isinstance(error, errors.OutcropError):
+        return error.what, error.fix
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return f"{where}{error.strerror or error}", _FIXES.get(error.errno or 0, "")
+    if isinstance(error, MemoryError):
+        return "there is not enough memory", "Close other programs, or index a smaller folder."
+    detail = f": {error}" if str(error) else ""
+    return f"unexpected error: {type(error).__name__}{detail}", BUG_HINT
+
+
+def message(error: BaseException) -> str:
+    """The error as a person reads it, without control characters: one line, and one of what to do."""
+    what, fix = (harmless_line(part) for part in explain(error))
+    return f"outcrop: {what}\n  → {fix}" if fix else f"outcrop: {what}"
+
+
+# Terminal escapes live in C0 and C1; the rest reorders or breaks lines (bidirectional overrides, line separators), so
+# that what is shown is not what is there. Lone surrogates are bytes that are not UTF-8 and cannot be printed.
+_HARMFUL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_IN_TEXT = re.compile(f"[{_HARMFUL}]")
+_IN_LINE = re.compile(f"[{_HARMFUL}\t\n]")
+_SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def harmless(text: str) -> str:
+    """Indexed text that may go to a terminal: everything that acts instead of showing is spelled out (``\\x1b``)."""
+    return _IN_TEXT.sub(_spell, text)
+
+
+def harmless_line(text: str) -> str:
+    """The same for what must stay on one line, such as a path."""
+    return _IN_LINE.sub(_spell, text)
+
+
+def _spell(match: re.Match[str]) -> str:
+    char = match.group()
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:  # how Python carries a byte of a file name that is not UTF-8
+        code -= 0xDC00
+    return _SHORT.get(char) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a passage, safe to show.
+
+    Attributes:
+        number: 1-based line in the file.
+        text: The line, tabs as spaces.
+        marks: Character ranges of ``text`` that match the question.
+    """
+
+    number: int
+    text: str
+    marks: tuple[tuple[int, int], ...]
+
+
+def passage(text: str, first_line: int, wanted: Collection[str]) -> list[Line]:
+    """Every line of a passage, without the blank ones at its edges.
+
+    Args:
+        text: The passage.
+        first_line: Its first line in the file.
+        wanted: Terms of the question, as ``terms.query_words`` gives them.
+    """
+    lines = [
+        Line(number, line, tuple(terms.spans(line, wanted)))
+        for number, line in enumerate((each.expandtabs(TAB) for each in harmless(text).split("\n")), first_line)
+    ]
+    filled = [at for at, line in enumerate(lines) if line.text.strip()]
+    return lines[filled[0] : filled[-1] + 1] if filled else []
+
+
+def excerpt(lines: list[Line], limit: int) -> list[Line]:
+    """The ``limit`` neighbouring lines that hold most of the question's words, the earliest of equals.
+
+    Different words count before repeated ones. Where no word matches, as in a passage found by its meaning, these are
+    the first lines.
+    """
+    found = [[line.text[start:end].casefold() for start, end in line.marks] for line in lines]
+
+    def worth(at: int) -> tuple[int, int]:
+        inside = [word for line in found[at : at + limit] for word in line]
+        return len(set(inside)), len(inside)
+
+    best = max(range(max(1, len(lines) - limit + 1)), key=worth)
+    return lines[best : best + limit]
+
+
+def to_json(value: object, *, ascii_only: bool = False) -> str:
+    """One JSON value on one line, safe to show on a terminal.
+
+    Args:
+        value: Plain values, or a dataclass of them.
+        ascii_only: Spell out everything beyond ASCII, for an output that is not UTF-8.
+    """
+    text = json.dumps(value, ensure_ascii=ascii_only, default=_plain)
+    return _IN_TEXT.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def _plain(value: object) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, PurePath):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 passage``, ``2,143 passages``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def size(number: int) -> str:
+    """Bytes in decimal units: ``812 B``, ``11.8 MB``."""
+    value = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 999.95 or unit == "GB":
+            break
+        value /= 1000
+    return f"{number} B" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """``0.4 s``, ``40 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    if seconds < 9.95:
+        return f"{max(0.0, seconds):.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def columns(rows: list[tuple[str, ...]], right: Collection[int] = ()) -> Iterator[str]:
+    """Rows as aligned lines, two spaces between columns; ``right`` names the columns that hold numbers."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))] if rows else []
+    for row in rows:
+        cells = (
+            cell.rjust(width) if at in right else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
