@@ -136,6 +136,9 @@ class VectorStore(Protocol):
     def pending(self, space: Space) -> Sequence[Pending]:
         """Distinct passages of this view that have no vector in that space, in index order."""
 
+    def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
+        """Which of these digests have a vector in that space already."""
+
     def add_vectors(self, space: Space, digests: Sequence[bytes], vectors: Matrix) -> None:
         """Store a vector for every chunk that has one of these digests.
 

@@ -51,6 +51,13 @@ def connect(path: Path, create: bool) -> sqlite3.Connection:
         return database
 
 
+def connect_in_memory() -> sqlite3.Connection:
+    """An empty database that lives as long as its connection."""
+    database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    _create_schema(database)
+    return database
+
+
 def _open(path: Path, create: bool) -> sqlite3.Connection:
     try:
         database = _connection(path, "mode=rwc" if create else "mode=rw")
@@ -88,9 +95,7 @@ def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool) -> No
             raise IndexMissing(f"there is no index in {path}", "Run: outcrop index")
         with transaction(database):
             if _schema_version(database) is None:
-                run_script(database, files("outcrop.stores").joinpath("schema.sql").read_text("utf-8"))
-                set_meta(database, "schema", str(SCHEMA_VERSION))
-                set_meta(database, "terms", str(terms.VERSION))
+                _create_schema(database)
         return
     if version > SCHEMA_VERSION:
         raise SchemaTooNew(
@@ -102,6 +107,12 @@ def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool) -> No
             run_script(database, MIGRATIONS[version])
             version += 1
             set_meta(database, "schema", str(version))
+
+
+def _create_schema(database: sqlite3.Connection) -> None:
+    run_script(database, files("outcrop.stores").joinpath("schema.sql").read_text("utf-8"))
+    set_meta(database, "schema", str(SCHEMA_VERSION))
+    set_meta(database, "terms", str(terms.VERSION))
 
 
 def _schema_version(database: sqlite3.Connection) -> int | None:

@@ -16,7 +16,7 @@ from outcrop.model import CollectionStatus, Filter, Part, Seen, Skipped, SkipRea
 from outcrop.ports import Matrix, Vector
 from outcrop.records import Entry, Found, Known, Names, Passage, Pending, Replaced, State, View, Written
 from outcrop.stores import matrix, passages, reports, selection, writes
-from outcrop.stores.database import connect, explained, meta, transaction
+from outcrop.stores.database import connect, connect_in_memory, explained, meta, transaction
 
 COLUMN_WEIGHTS = (2.0, 1.0, 1.0)
 """What a term counts for in a chunk's name, its paths and its text (BM25 column weights)."""
@@ -29,15 +29,16 @@ class SqliteStore:
     """Implements :class:`outcrop.ports.VectorStore`.
 
     Args:
-        path: The database file. Reading never creates it.
+        path: The database file. Reading never creates it. None keeps everything in memory, for this process only.
         worktree: The view of the source that this store object reads and writes.
         lock: Lock file of the one writer; beside the database unless given.
     """
 
-    def __init__(self, path: Path, worktree: str = "", lock: Path | None = None) -> None:
-        self.path = path
+    def __init__(self, path: Path | None, worktree: str = "", lock: Path | None = None) -> None:
+        self.path = path or Path(":memory:")
         self.worktree = worktree
-        self._lock_path = lock or path.with_name(path.name + ".lock")
+        self._in_memory = path is None
+        self._lock_path = lock or self.path.with_name(self.path.name + ".lock")
         self._database: sqlite3.Connection | None = None
         # One connection serves every thread of the process; statements take turns.
         self._turn = threading.RLock()
@@ -58,7 +59,7 @@ class SqliteStore:
     def _reading(self, create: bool = False) -> Iterator[sqlite3.Connection]:
         with self._turn, explained(self.path):
             if self._database is None:
-                self._database = connect(self.path, create)
+                self._database = connect_in_memory() if self._in_memory else connect(self.path, create)
             yield self._database
 
     @contextmanager
@@ -82,6 +83,9 @@ class SqliteStore:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Be the one writer, across processes."""
+        if self._in_memory:
+            yield
+            return
         # Imported here: a search never writes.
         from filelock import FileLock, Timeout
 
@@ -260,6 +264,17 @@ class SqliteStore:
                 if digest not in found and (mine is None or id in mine):
                     found[digest] = Pending(digest, passages.stored_chunk(columns))
             return list(found.values())
+
+    def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
+        """Which of these digests have a vector in that space already."""
+        with self._reading() as database:
+            question = (
+                "SELECT 1 FROM fx_vec_chunk c JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
+                " WHERE c.digest = ? LIMIT 1"
+            )
+            return frozenset(
+                digest for digest in digests if database.execute(question, (space.model, digest)).fetchone() is not None
+            )
 
     def progress(self, space: Space) -> tuple[int, int]:
         """Chunks of this view with a vector in that space, and all chunks of this view."""

@@ -1,0 +1,83 @@
+"""Keyword search over the files themselves, for a source that has no index yet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from outcrop import indexer, search, terms
+from outcrop.model import Answer, Artifact, Filter, Ref
+from outcrop.ports import Source, VectorStore
+from outcrop.records import Names, View
+from outcrop.search import Question
+
+BEST_FILES = 40
+"""Files that are cut into passages; the rest is only counted."""
+
+CHARACTERS_A_SECOND = 60_000
+"""What a first index with the default model gets through, for the estimate."""
+
+
+def search_files(question: Question, source: Source, scratch: VectorStore) -> Answer:
+    """Answer from the source's files by words alone.
+
+    Args:
+        question: What was asked.
+        source: What to read.
+        scratch: An empty store that is thrown away afterwards; gives the same passages and ranking as an index.
+
+    Raises:
+        UsageError: The filter names what does not exist.
+    """
+    refs = source.artifacts({}).refs
+    names = Names(
+        frozenset(indexer.corpus_of(ref.kind) for ref in refs), frozenset(ref.kind for ref in refs), frozenset({""})
+    )
+    wanted = search.resolve(question.filter, names, source.project) if refs else question.filter
+    words = terms.query_words(question.text)
+    best, characters = _best(source, [ref for ref in refs if _may_answer(ref, wanted)], words)
+    with scratch.writing():
+        members = indexer.store_some(source, scratch, best)
+        scratch.replace(View(("code", "docs"), members, {}, (), frozenset({source.worktree})))
+        found = scratch.keyword(words, max(search.POOL, question.k), wanted)
+        return search.keyword_answer(question, scratch, wanted, found, words, _reason(refs, characters), None)
+
+
+def _may_answer(ref: Ref, wanted: Filter) -> bool:
+    # Paths are left to the store's filter; corpora and kinds of a notebook are only known once it is cut.
+    return (
+        (ref.path is not None
+        and ref.path.endswith(".ipynb"))
+        or (
+            (not wanted.kinds or ref.kind in wanted.kinds)
+            and (not wanted.corpora or indexer.corpus_of(ref.kind) in wanted.corpora)
+        )
+    )
+
+
+def _best(source: Source, refs: Sequence[Ref], words: Sequence[str]) -> tuple[list[Ref], int]:
+    """The files that hold most of the rarest words, and how many characters all files have."""
+    counts: list[tuple[Ref, Mapping[str, int]]] = []
+    characters = 0
+    for outcome in source.read(refs):
+        if isinstance(outcome, Artifact):
+            characters += len(outcome.text)
+            folded = f"{outcome.ref.path}\n{outcome.text}".lower()
+            held = {word: folded.count(word) for word in words if word in folded}
+            if held:
+                counts.append((outcome.ref, held))
+    rarity = {word: math.log(1 + len(refs) / max(1, sum(word in held for _, held in counts))) for word in words}
+
+    def worth(held: Mapping[str, int]) -> float:
+        return sum(rarity[word] * (1 + math.log(count)) for word, count in held.items())
+
+    counts.sort(key=lambda item: (-worth(item[1]), item[0].path or ""))
+    return [ref for ref, _ in counts[:BEST_FILES]], characters
+
+
+def _reason(refs: Sequence[Ref], characters: int) -> str:
+    if not refs:
+        return "there is no index, and there are no files to search"
+    seconds = characters / CHARACTERS_A_SECOND
+    about = f"{max(1, round(seconds))} s" if seconds < 90 else f"{round(seconds / 60)} min"
+    return f"there is no index yet, so the files were searched by words. Run: outcrop index (about {about})"

@@ -1,0 +1,253 @@
+"""From a question to an Answer: embed, find the nearest, find the words, rank; or the labelled fallback.
+
+The mode says what was really done, and the reason why it is not what was asked. Nothing here fails into an empty list
+because an index, a model or a network is missing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from outcrop import ranking, terms
+from outcrop.errors import (
+    EmbedderError,
+    IndexMissing,
+    OutcropError,
+    SpaceMismatch,
+    UnknownCorpus,
+    UnknownKind,
+    UnknownProject,
+    UsageError,
+)
+from outcrop.model import Answer, Filter, Hit, Mode, Stale
+from outcrop.ports import Embedder, Source, Vector, VectorStore
+from outcrop.preview import preview
+from outcrop.records import Found, Names, Passage, State
+
+POOL = 100
+"""Candidates that each half brings to the ranking."""
+
+EARLY_TEXTS = 48
+"""Keyword candidates without a vector that are embedded on the spot while a first build runs: under half a second."""
+
+Fallback = Callable[["Question"], Answer]
+"""Keyword search over the source's files, for when there is no index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was asked.
+
+    Attributes:
+        text: The words.
+        mode: How to answer.
+        k: How many hits at most.
+        filter: What may answer.
+        min_score: Dot product that a hit must reach, or None.
+    """
+
+    text: str
+    mode: Mode
+    k: int
+    filter: Filter
+    min_score: float | None = None
+
+
+def search(question: Question, store: VectorStore, source: Source, embedder: Embedder, fallback: Fallback) -> Answer:
+    """Answer a question.
+
+    Args:
+        question: What was asked.
+        store: The view that answers.
+        source: Where the material comes from, asked only whether it moved on.
+        embedder: What turns the question into a vector.
+        fallback: What answers when there is no index.
+
+    Raises:
+        UsageError: Empty question, impossible ``k``, or a filter that names what does not exist.
+    """
+    _check(question)
+    try:
+        with store.snapshot():
+            return _from_index(question, store, source, embedder)
+    except IndexMissing:
+        pass
+    return fallback(question)
+
+
+def _from_index(question: Question, store: VectorStore, source: Source, embedder: Embedder) -> Answer:
+    names = store.names()
+    if not names.corpora:
+        raise IndexMissing("nothing is indexed yet", "Run: outcrop index")
+    wanted = resolve(question.filter, names, source.project)
+    # Asking git or the file system where the source is now takes as long as the search; they run side by side.
+    freshness = _Freshness(store, source)
+    words = terms.query_words(question.text)
+    state = store.state()
+    reason: str | None = None
+    query: Vector | None = None
+    if question.mode is not Mode.KEYWORD:
+        try:
+            query = _embed_question(question.text, state, embedder)
+        except (EmbedderError, SpaceMismatch) as error:
+            reason = str(error)
+    if query is None or state is None:
+        by_words = store.keyword(words, max(POOL, question.k), wanted)
+        return keyword_answer(question, store, wanted, by_words, words, reason, freshness.stale())
+    pool = max(POOL, question.k)
+    dense = store.nearest(query, pool, wanted)
+    embedded, chunks = store.progress(state.space)
+    whole = embedded == chunks
+    by_words = store.keyword(words, pool, wanted) if question.mode is Mode.HYBRID or not whole else ()
+    scores = {found.id: found.score for found in dense}
+    scores |= {id: float(vector @ query) for id, vector in store.vectors([found.id for found in by_words]).items()}
+    if not whole:
+        reason = f"index {100 * embedded // chunks} % complete"
+        scores |= _embed_now(store, embedder, query, [found.id for found in by_words if found.id not in scores], wanted)
+        dense = [Found(id, score) for id, score in sorted(scores.items(), key=lambda item: -item[1])]
+        if question.mode is Mode.SEMANTIC:
+            by_words = ()
+    ranked = ranking.fuse([found.id for found in dense], [found.id for found in by_words])
+    hits = _hits(question, store, wanted, ranked, words, scores, _ways(dense, by_words))
+    return Answer(question.mode, reason, freshness.stale(), state.space.id, tuple(hits))
+
+
+def _embed_question(text: str, state: State | None, embedder: Embedder) -> Vector:
+    if state is None or state.space != embedder.space:
+        held = "none" if state is None else state.space.id
+        raise SpaceMismatch(
+            f"the index holds vectors of {held}, but the embedder is {embedder.space.id}", "Run: outcrop index"
+        )
+    query: Vector = embedder.embed_queries([text])[0]
+    return query
+
+
+def keyword_answer(
+    question: Question,
+    store: VectorStore,
+    wanted: Filter,
+    found: Sequence[Found],
+    words: Sequence[str],
+    reason: str | None,
+    stale: Stale | None,
+) -> Answer:
+    """Hits by words alone, scored against the best of them."""
+    if question.min_score is not None:
+        ignored = "min_score was ignored: it applies to vectors only"
+        reason = f"{reason}; {ignored}" if reason else ignored
+    best = found[0].score if found else 1.0
+    scores = {item.id: item.score / best if best > 0 else 1.0 for item in found}
+    ways = {item.id: Mode.KEYWORD for item in found}
+    open_question = Question(question.text, question.mode, question.k, question.filter)
+    hits = _hits(open_question, store, wanted, [item.id for item in found], words, scores, ways)
+    return Answer(Mode.KEYWORD, reason, stale, None, tuple(hits))
+
+
+def _ways(dense: Sequence[Found], by_words: Sequence[Found]) -> Mapping[int, Mode]:
+    """By which half each candidate was found."""
+    near, worded = {found.id for found in dense}, {found.id for found in by_words}
+    return {
+        id: Mode.HYBRID if id in near and id in worded else Mode.SEMANTIC if id in near else Mode.KEYWORD
+        for id in near | worded
+    }
+
+
+def _embed_now(
+    store: VectorStore, embedder: Embedder, query: Vector, ids: Sequence[int], wanted: Filter
+) -> Mapping[int, float]:
+    """Dot products of passages that the build has not reached yet."""
+    passages = list(store.passages(ids[:EARLY_TEXTS], wanted).values())
+    if not passages or embedder.address is not None:
+        return {}
+    # Imported here: only an unfinished index needs it, and every other search should start without it.
+    from outcrop import chunking
+
+    products = embedder.embed_passages([chunking.passage(passage.chunk) for passage in passages]) @ query
+    return {passage.id: float(product) for passage, product in zip(passages, products, strict=True)}
+
+
+def _hits(
+    question: Question,
+    store: VectorStore,
+    wanted: Filter,
+    ranked: Sequence[int],
+    words: Sequence[str],
+    scores: Mapping[int, float],
+    ways: Mapping[int, Mode],
+) -> list[Hit]:
+    chosen = [id for id in ranked if question.min_score is None or scores.get(id, 0.0) >= question.min_score]
+    passages = store.passages(chosen[: question.k], wanted)
+    return [_hit(passages[id], scores.get(id, 0.0), ways[id], words) for id in chosen[: question.k] if id in passages]
+
+
+def _hit(passage: Passage, score: float, mode: Mode, words: Sequence[str]) -> Hit:
+    chunk = passage.chunk
+    return Hit(
+        score=float(np.clip(score, 0.0, 1.0)),
+        kind=passage.kind,
+        project=passage.project,
+        path=passage.paths[0] if passage.paths else None,
+        hash=passage.hash,
+        text=chunk.text,
+        lines=(chunk.first_line, chunk.last_line),
+        name=chunk.name,
+        paths=passage.paths,
+        corpus=passage.corpora,
+        mode=mode,
+        preview=preview(chunk.text, words),
+        cell=chunk.cell,
+    )
+
+
+class _Freshness:
+    """Finds out, in the background, whether the source moved on since the index was built."""
+
+    def __init__(self, store: VectorStore, source: Source) -> None:
+        self._indexed = store.built()
+        self._seen = store.seen()
+        self._source = source
+        self._current = ""
+        self._thread = threading.Thread(target=self._ask, daemon=True)
+        self._thread.start()
+
+    def _ask(self) -> None:
+        try:
+            self._current = self._source.revision(self._seen)
+        except (OutcropError, OSError) as error:
+            self._current = f"unknown: {error}"
+
+    def stale(self) -> Stale | None:
+        """Both revisions when they differ."""
+        self._thread.join()
+        return None if self._indexed == self._current else Stale(self._indexed, self._current)
+
+
+def _check(question: Question) -> None:
+    if not question.text.strip():
+        raise UsageError("the question is empty", "Say what to look for")
+    if question.k < 1:
+        raise UsageError(f"k is {question.k}", "Ask for at least 1 hit")
+
+
+def resolve(wanted: Filter, names: Names, own_project: str) -> Filter:
+    """Check a filter's names and write this repository's own slug as the empty project.
+
+    Raises:
+        UnknownCorpus, UnknownKind, UnknownProject: Naming those that exist.
+    """
+    projects = tuple("" if project == own_project else project for project in wanted.projects)
+    checks: tuple[tuple[str, Sequence[str], frozenset[str], type[UsageError]], ...] = (
+        ("corpus", wanted.corpora, names.corpora, UnknownCorpus),
+        ("kind", wanted.kinds, names.kinds, UnknownKind),
+        ("project", projects, names.projects, UnknownProject),
+    )
+    for noun, asked, there, error in checks:
+        for name in asked:
+            if name not in there:
+                known = ", ".join(sorted(entry or f"{own_project} (this one)" for entry in there))
+                raise error(f"no {noun} {name!r} in this index", f"There is: {known}")
+    return Filter(wanted.corpora, wanted.kinds, projects, wanted.paths)
