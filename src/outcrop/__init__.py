@@ -1,1 +1,122 @@
-"""Outcrop: a searchable index inside the repository it describes."""
+"""Outcrop: a searchable index inside the repository it describes.
+
+    import outcrop
+
+    with outcrop.open("path/to/repository") as index:
+        index.build()
+        for hit in index.search("where are sessions closed?").hits:
+            print(hit.path, hit.lines, hit.score)
+
+Names are loaded when first used, so that ``import outcrop`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from outcrop.app import Index, open, semantic_search
+    from outcrop.config import Settings
+    from outcrop.errors import (
+        BadConfig,
+        BadEmbedding,
+        DimensionMismatch,
+        EmbedderError,
+        EmbedderUnavailable,
+        FormatError,
+        IndexMissing,
+        NotARepository,
+        OutcropError,
+        SchemaTooNew,
+        SourceError,
+        SpaceMismatch,
+        StoreDamaged,
+        StoreError,
+        StoreFull,
+        StoreLocked,
+        UnknownCorpus,
+        UnknownKind,
+        UnknownProject,
+        UsageError,
+    )
+    from outcrop.model import Answer, BuildReport, Hit, Kind, Mode, Plan, Progress, Stale, Status
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "outcrop.app": ("Index", "open", "semantic_search"),
+    "outcrop.config": ("Settings",),
+    "outcrop.errors": (
+        "BadConfig",
+        "BadEmbedding",
+        "DimensionMismatch",
+        "EmbedderError",
+        "EmbedderUnavailable",
+        "FormatError",
+        "IndexMissing",
+        "NotARepository",
+        "OutcropError",
+        "SchemaTooNew",
+        "SourceError",
+        "SpaceMismatch",
+        "StoreDamaged",
+        "StoreError",
+        "StoreFull",
+        "StoreLocked",
+        "UnknownCorpus",
+        "UnknownKind",
+        "UnknownProject",
+        "UsageError",
+    ),
+    "outcrop.model": ("Answer", "BuildReport", "Hit", "Kind", "Mode", "Plan", "Progress", "Stale", "Status"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Answer",
+    "BadConfig",
+    "BadEmbedding",
+    "BuildReport",
+    "DimensionMismatch",
+    "EmbedderError",
+    "EmbedderUnavailable",
+    "FormatError",
+    "Hit",
+    "Index",
+    "IndexMissing",
+    "Kind",
+    "Mode",
+    "NotARepository",
+    "OutcropError",
+    "Plan",
+    "Progress",
+    "SchemaTooNew",
+    "Settings",
+    "SourceError",
+    "SpaceMismatch",
+    "Stale",
+    "Status",
+    "StoreDamaged",
+    "StoreError",
+    "StoreFull",
+    "StoreLocked",
+    "UnknownCorpus",
+    "UnknownKind",
+    "UnknownProject",
+    "UsageError",
+    "__version__",
+    "open",
+    "semantic_search",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'outcrop' has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

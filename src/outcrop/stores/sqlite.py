@@ -114,6 +114,25 @@ class SqliteStore:
                 self._database.close()
             self._database, self._cache = None, None
 
+    def is_being_written(self) -> bool:
+        """Whether another process is building right now."""
+        if not self._lock_path.exists():
+            return False
+        from filelock import FileLock, Timeout
+
+        try:
+            with FileLock(self._lock_path, timeout=0):
+                return False
+        except (Timeout, OSError):
+            return True
+
+    def remove(self) -> None:
+        """Delete a database file that cannot be read any more, with everything that belongs to it."""
+        self.close()
+        with explained(self.path):
+            for suffix in ("", "-wal", "-shm"):
+                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def set_space(self, space: Space) -> None:

@@ -1,0 +1,281 @@
+"""The only place that knows which adapter serves which name, and the ``Index`` that people hold in their hands."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from outcrop.config import Settings, load_settings
+from outcrop.errors import BadConfig, IndexMissing, StoreDamaged, UnknownCorpus, UnknownKind, UsageError
+from outcrop.model import Answer, BuildReport, Filter, Kind, Mode, Plan, Progress, Space, Status
+from outcrop.ports import Embedder, Source
+from outcrop.search import Question, search
+from outcrop.stores.sqlite import SqliteStore
+
+Names = str | Sequence[str] | None
+"""One name, several, or None for no restriction."""
+
+EMBEDDERS = ("local", "hash")
+"""What the setting ``embedder`` can be."""
+
+
+def open(path: str | os.PathLike[str] = ".", *, settings: Settings | None = None, rev: str | None = None) -> Index:
+    """Open the repository or folder that a path is in.
+
+    Args:
+        path: A folder, or any folder inside a git working tree (the whole repository is meant then).
+        settings: Settings to use; read from files and the environment when None.
+        rev: A commit to look at instead of the working tree (git only).
+
+    Returns:
+        An index, whether or not anything was built yet. Nothing is written until ``build``.
+
+    Raises:
+        NotARepository: No such folder, or ``rev`` outside a git repository.
+        BadConfig: A setting is wrong.
+    """
+    # Imported here: reading settings and finding the source is not needed to look at the class.
+    from outcrop.sources.discover import find_root, open_source
+    from outcrop.sources.options import Options
+
+    found = find_root(Path(path), rev)
+    settings = settings or load_settings(found.root)
+    options = Options(
+        max_bytes=settings.max_bytes,
+        exclude=settings.exclude,
+        include_secrets=settings.include_secrets,
+        kinds=settings.kinds,
+    )
+    return Index(open_source(found, options), settings)
+
+
+def make_embedder(settings: Settings) -> Embedder:
+    """The embedder that the settings name. Loads nothing.
+
+    Raises:
+        BadConfig: No such embedder, or a model or dimension that it does not have.
+    """
+    if settings.embedder == "local":
+        from outcrop.embedders.local import LocalEmbedder
+
+        local: Embedder = LocalEmbedder()
+        if settings.model not in (None, local.space.model):
+            raise BadConfig(f"the local embedder has no model {settings.model!r}", f"It has: {local.space.model}")
+        if settings.dim not in (None, local.space.dim):
+            raise BadConfig(f"{local.space.model} has {local.space.dim} dimensions, not {settings.dim}", "Unset dim")
+        return local
+    if settings.embedder == "hash":
+        from outcrop.embedders.hash import HashEmbedder
+
+        return HashEmbedder() if settings.dim is None else HashEmbedder(settings.dim)
+    raise BadConfig(f"there is no embedder {settings.embedder!r}", f"There is: {', '.join(EMBEDDERS)}")
+
+
+class Index:
+    """A repository or folder with its index. Use as a context manager, or call ``close``.
+
+    Attributes:
+        source: Where the material comes from.
+        settings: What is set, and where each value came from.
+        embedder: What turns text into vectors; loaded when first needed.
+    """
+
+    def __init__(self, source: Source, settings: Settings) -> None:
+        self.source = source
+        self.settings = settings
+        self.embedder = make_embedder(settings)
+        self._store = SqliteStore(settings.store or source.store_path(), source.worktree)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the database. Closing twice is fine."""
+        self._store.close()
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int = 10,
+        kind: Names = None,
+        project: Names = None,
+        corpus: Names = None,
+        path: Names = None,
+        mode: str = "hybrid",
+        min_score: float | None = None,
+    ) -> Answer:
+        """Find the passages that answer a question.
+
+        Args:
+            query: The question, in any words.
+            k: How many hits at most.
+            kind: Only these kinds (``code``, ``doc`` …).
+            project: Only these projects; ``''`` or this repository's own slug for this one.
+            corpus: Only these corpora, searched as one ranking.
+            path: Only paths that match one of these patterns, written as in a .gitignore (``*.py``, ``src/**``).
+            mode: ``hybrid``, ``semantic`` or ``keyword``.
+            min_score: Leave out hits whose dot product is lower; keyword answers ignore it and say so.
+
+        Returns:
+            The hits, best first, with the mode that was really used and why, where it is not the one asked for.
+
+        Raises:
+            UsageError: Empty query, unknown mode, or a kind, project or corpus that does not exist.
+            StoreError: The index exists and cannot be used.
+        """
+
+        def fallback(question: Question) -> Answer:
+            # Imported here: only a source without an index needs it.
+            from outcrop.fallback import search_files
+
+            return search_files(question, self.source, SqliteStore(None, self.source.worktree))
+
+        question = Question(query, _mode(mode), k, _filter(kind, project, corpus, path), min_score)
+        return search(question, self._store, self.source, self.embedder, fallback)
+
+    def build(self, *, progress: Callable[[Progress], None] | None = None, rebuild: bool = False) -> BuildReport:
+        """Bring the index up to date: chunk and embed what is new or changed, drop what is gone.
+
+        Args:
+            progress: Told how far it is.
+            rebuild: Drop everything first and embed it all again; also the way out of a damaged index.
+
+        Raises:
+            StoreLocked: Another process is building.
+            EmbedderError: What was done so far is kept; the next build goes on.
+            StoreError: The index cannot be written.
+        """
+        # Imported here: a search never chunks.
+        from outcrop.indexer import build
+
+        if rebuild:
+            self._drop()
+        return build(self.source, self._store, self.embedder, progress)
+
+    def plan(self) -> Plan:
+        """What ``build`` would do. Writes nothing and embeds nothing."""
+        from outcrop.indexer import plan
+
+        return plan(self.source, self._store, self.embedder)
+
+    def status(self) -> Status:
+        """What is indexed, and whether it is current. Sends nothing, loads no model."""
+        store, source = self._store, self.source
+        exists = store.exists
+        seen = store.seen() if exists else {}
+        current = source.revision(seen)
+        state = store.state() if exists else None
+        built = store.built() if exists else None
+        embedded, chunks = store.progress(state.space) if state else (0, 0)
+        return Status(
+            source=source.type,
+            root=str(source.root),
+            project=source.project,
+            store=str(store.path),
+            exists=exists,
+            bytes=store.size(),
+            revision=built,
+            current=current,
+            stale=built != current,
+            complete=embedded / chunks if chunks else float(built is not None),
+            writer=store.is_being_written(),
+            space=state.space.id if state else None,
+            embedder=self.embedder.space.id,
+            address=self.embedder.address,
+            collections=tuple(store.collections()) if exists else (),
+            spaces=tuple(store.spaces()) if exists else (),
+            skipped=tuple(store.skipped()) if exists else (),
+        )
+
+    def clear(self, *, corpus: str | None = None, space: str | None = None) -> int:
+        """Drop a corpus of this view, the vectors of a space, or (without arguments) everything.
+
+        Returns:
+            Bytes freed on disk.
+
+        Raises:
+            UsageError: No such corpus or space.
+            StoreLocked: Another process is building.
+        """
+        before = self._store.size()
+        if corpus is None and space is None:
+            self._drop()
+            return before - self._store.size()
+        if not self._store.exists:
+            raise IndexMissing("there is no index to clear", "Nothing needs to be done")
+        with self._store.writing():
+            if corpus is not None:
+                known = self._store.names().corpora
+                if corpus not in known:
+                    raise UnknownCorpus(f"no corpus {corpus!r} in this index", f"There is: {', '.join(sorted(known))}")
+                self._store.clear(corpus=corpus)
+            if space is not None:
+                self._store.clear(space=self._stored_space(space))
+        return max(0, before - self._store.size())
+
+    def _stored_space(self, name: str) -> Space:
+        there = {entry.space: entry for entry in self._store.spaces()}
+        if name not in there:
+            raise UsageError(f"no vectors of {name!r} in this index", f"There is: {', '.join(there) or 'none'}")
+        model, _, dim = name.rpartition("-")
+        return Space(model, int(dim))
+
+    def _drop(self) -> None:
+        """Empty the store; a file that is no readable database any more is removed whole."""
+        if not self._store.path.exists():
+            return
+        try:
+            with self._store.writing():
+                self._store.clear()
+        except StoreDamaged:
+            self._store.remove()
+
+
+def _mode(name: str) -> Mode:
+    try:
+        return Mode(name)
+    except ValueError:
+        raise UsageError(f"there is no mode {name!r}", f"There is: {', '.join(Mode)}") from None
+
+
+def _filter(kind: Names, project: Names, corpus: Names, path: Names) -> Filter:
+    kinds = []
+    for name in _names(kind):
+        if name not in set(Kind):
+            raise UnknownKind(f"there is no kind {name!r}", f"There is: {', '.join(Kind)}")
+        kinds.append(Kind(name))
+    return Filter(corpora=_names(corpus), kinds=tuple(kinds), projects=_names(project), paths=_names(path))
+
+
+def _names(value: Names) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def semantic_search(
+    query: str,
+    *,
+    directory: str | os.PathLike[str] = ".",
+    k: int = 10,
+    kind: Names = None,
+    project: Names = None,
+    corpus: Names = None,
+    path: Names = None,
+    mode: str = "hybrid",
+    min_score: float | None = None,
+) -> Answer:
+    """Open, search once, close: :meth:`Index.search` for the repository that ``directory`` is in."""
+    with open(directory) as index:
+        return index.search(
+            query, k=k, kind=kind, project=project, corpus=corpus, path=path, mode=mode, min_score=min_score
+        )
