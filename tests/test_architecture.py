@@ -32,6 +32,7 @@ FLOORS: dict[str, int] = {
     "config": 4,
     "app": 4,
     "surfaces": 5,
+    "__main__": 5,
 }
 
 

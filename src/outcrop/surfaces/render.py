@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import PurePath
 from typing import Any
@@ -211,7 +211,7 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
-def columns(rows: list[tuple[str, ...]], right: Collection[int] = ()) -> Iterator[str]:
+def columns(rows: Sequence[tuple[str, ...]], right: Collection[int] = ()) -> Iterator[str]:
     """Rows as aligned lines, two spaces between columns; ``right`` names the columns that hold numbers."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))] if rows else []
     for row in rows:

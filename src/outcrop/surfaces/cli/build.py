@@ -1,0 +1,123 @@
+"""``outcrop index`` and ``outcrop rebuild``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from outcrop.surfaces.cli.options import (
+    Command,
+    directory_option,
+    embedder_options,
+    json_option,
+    listing_options,
+    open_index,
+    show_json,
+)
+from outcrop.surfaces.cli.progress import progress
+from outcrop.surfaces.cli.reports import build_lines, plan_lines
+from outcrop.surfaces.cli.terminal import note, show
+from outcrop.surfaces.render import outcome
+
+INDEX_EXAMPLES = """
+outcrop index
+outcrop index ~/notes
+outcrop index --dry-run
+outcrop index --verbose --exclude 'vendor/' --max-bytes '4 MiB'
+outcrop index --rev v2.1
+outcrop index --json | jq .embedded
+"""
+
+REBUILD_EXAMPLES = """
+outcrop rebuild
+outcrop rebuild --embedder hash
+"""
+
+path_argument = click.argument("path", type=click.Path(path_type=Path), required=False)
+rev_option = click.option("--rev", metavar="REV", help="Index this commit instead of the working tree (git).")
+verbose_option = click.option("--verbose", "-v", is_flag=True, help="Name everything that was left out, and why.")
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Say nothing unless something fails.")
+
+
+@click.command(
+    "index", cls=Command, examples=INDEX_EXAMPLES, short_help="Index what is new or changed here, forget what is gone."
+)
+@path_argument
+@rev_option
+@click.option("--dry-run", "-n", is_flag=True, help="Only say what would be indexed, and what would be embedded where.")
+@verbose_option
+@quiet_option
+@json_option
+@directory_option
+@listing_options
+@embedder_options
+def index_command(
+    path: Path | None,
+    rev: str | None,
+    dry_run: bool,
+    verbose: bool,
+    quiet: bool,
+    as_json: bool,
+    directory: Path,
+    **flags: Any,
+) -> None:
+    """Index what is new or changed here, forget what is gone.
+
+    PATH is a folder, or a place in a git repository, which is then indexed whole; without it, the current folder.
+    What did not change is not read or embedded again. The index lives inside the repository.
+    """
+    where = directory / path if path else directory
+    if dry_run:
+        with open_index(where, flags, rev=rev) as index:
+            plan = index.plan()
+        if as_json:
+            show_json(plan)
+        else:
+            for line in plan_lines(plan):
+                show(line)
+        return
+    _build(where, flags, rev=rev, rebuild=False, verbose=verbose, quiet=quiet, as_json=as_json)
+
+
+@click.command(
+    "rebuild",
+    cls=Command,
+    examples=REBUILD_EXAMPLES,
+    short_help="Forget every vector of this index and embed everything again.",
+)
+@path_argument
+@rev_option
+@verbose_option
+@quiet_option
+@json_option
+@directory_option
+@listing_options
+@embedder_options
+def rebuild_command(
+    path: Path | None, rev: str | None, verbose: bool, quiet: bool, as_json: bool, directory: Path, **flags: Any
+) -> None:
+    """Forget every vector of this index and embed everything again.
+
+    Hardly ever needed: `outcrop index` notices by itself what changed, also another model.
+    """
+    where = directory / path if path else directory
+    _build(where, flags, rev=rev, rebuild=True, verbose=verbose, quiet=quiet, as_json=as_json)
+
+
+def _build(
+    where: Path, flags: dict[str, Any], *, rev: str | None, rebuild: bool, verbose: bool, quiet: bool, as_json: bool
+) -> None:
+    with open_index(where, flags, rev=rev) as index:
+        try:
+            with progress(quiet=quiet) as report:
+                result = index.build(progress=report, rebuild=rebuild)
+        except KeyboardInterrupt as stop:
+            note("\noutcrop: stopped; what was done is kept\n  → outcrop index goes on where it was")
+            raise click.exceptions.Exit(outcome(stop).exit) from stop
+    if as_json:
+        show_json(result)
+    elif not quiet:
+        for line in build_lines(result, verbose=verbose):
+            show(line)

@@ -1,0 +1,123 @@
+"""Options that several commands share, and the one way in which a command opens an index."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from outcrop.surfaces.cli.terminal import is_utf8, show
+from outcrop.surfaces.render import to_json
+
+if TYPE_CHECKING:
+    from outcrop.app import Index
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Command(click.Command):
+    """A command whose help ends with examples, as they are."""
+
+    def __init__(self, *args: Any, examples: str, **rest: Any) -> None:
+        super().__init__(*args, **rest)
+        self.examples = examples
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples unwrapped, so that they can be copied."""
+        with formatter.section("Examples"):
+            for line in self.examples.strip().splitlines():
+                formatter.write(f"{' ' * formatter.current_indent}{line.strip()}\n")
+
+
+def _all(options: list[Callable[[Function], Function]]) -> Callable[[Function], Function]:
+    def decorate(function: Function) -> Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+directory_option = click.option(
+    "-C",
+    "--directory",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    metavar="DIR",
+    help="Work in DIR instead of the current folder.",
+)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+color_option = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Use colours; auto means on a terminal, unless NO_COLOR is set.",
+)
+
+embedder_options = _all(
+    [
+        click.option("--embedder", metavar="NAME", help="What turns text into vectors."),
+        click.option("--model", metavar="NAME", help="The embedder's model."),
+        click.option("--dim", type=int, metavar="N", help="Expected length of its vectors."),
+        click.option("--endpoint-url", metavar="URL", help="Where an embedder that has an address sends text."),
+        click.option("--secret-ref", metavar="NAME", help="Name of the token for that address (never the token)."),
+        click.option(
+            "--allow-remote",
+            metavar="ADDRESS",
+            multiple=True,
+            help="Let text go to this address outside the machine. Repeatable.",
+        ),
+        click.option("--store", type=click.Path(path_type=Path), metavar="FILE", help="Keep the index in FILE."),
+    ]
+)
+"""Settings that decide which vectors; every command that opens an index takes them."""
+
+listing_options = _all(
+    [
+        click.option("--max-bytes", metavar="SIZE", help="Leave larger files out (1048576, '2 MiB')."),
+        click.option("--exclude", metavar="PATTERN", multiple=True, help="Leave out what matches. Repeatable."),
+        click.option(
+            "--include-secrets",
+            metavar="PATTERN",
+            multiple=True,
+            help="Index what matches although its name says that it holds secrets. Repeatable.",
+        ),
+    ]
+)
+"""Settings that decide which files; only commands that build take them."""
+
+
+def open_index(directory: Path, flags: dict[str, Any], *, rev: str | None = None) -> Index:
+    """Open the index of a folder with the settings given on the command line.
+
+    Args:
+        directory: Where to look.
+        flags: The values of the settings options; what was not given is None or empty.
+        rev: Commit to index instead of the working tree.
+    """
+    # Imported here because it brings numpy: `--help` and shell completion of a command do without.
+    from outcrop import app
+
+    if flags.get("store") is not None:
+        flags = flags | {"store": flags["store"].absolute()}
+    return app.open(directory, settings=flags, rev=rev)
+
+
+def show_json(value: object) -> None:
+    """Print the one JSON object of a command."""
+    show(to_json(value, ascii_only=not is_utf8()))
+
+
+def readable(argument: str) -> str:
+    """An argument as text: bytes that are not UTF-8 are taken for Western European ones, as such terminals send."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(argument).decode("latin-1")
+    return argument

@@ -1,0 +1,122 @@
+"""Progress of a build on stderr: bars on a terminal, a plain line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from outcrop.model import Progress
+from outcrop.surfaces.cli.terminal import is_terminal, note
+from outcrop.surfaces.render import duration
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+BARS_AFTER_SECONDS = 0.4
+"""A build that finds nothing to do is over by then, and never pays for importing rich."""
+
+LINE_EVERY_SECONDS = 10.0
+
+Report = Callable[[Progress], None]
+
+
+@contextmanager
+def progress(*, quiet: bool = False) -> Iterator[Report | None]:
+    """What to hand to a build so that a person sees how far it is; None when nobody wants to know."""
+    if quiet:
+        yield None
+    elif is_terminal(sys.stderr):
+        bars = Bars()
+        try:
+            yield bars
+        finally:
+            bars.close()
+    else:
+        yield PlainLines()
+
+
+class Bars:
+    """One bar per phase, with rate and remaining time."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._rich: RichProgress | None = None
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, progress: Progress) -> None:
+        """Show it."""
+        if time.monotonic() - self._started < BARS_AFTER_SECONDS:
+            return
+        if self._rich is None:
+            self._rich = _rich_progress()
+            self._rich.start()
+        total = progress.total or None
+        task = self._tasks.get(progress.phase)
+        if task is None:
+            task = self._tasks[progress.phase] = self._rich.add_task(progress.phase, total=total)
+        self._rich.update(task, completed=progress.done, total=total)
+
+    def close(self) -> None:
+        """Take the bars away and give the cursor back."""
+        if self._rich is not None:
+            self._rich.stop()
+
+
+def _rich_progress() -> RichProgress:
+    # Imported here because it takes as long as the whole start of the program, and most commands need no bar.
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichProgress
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.speed:,.0f}/s" if task.speed else "")
+
+    return RichProgress(
+        TextColumn("{task.description:<9}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Rate(),
+        TimeRemainingColumn(compact=True),
+        console=Console(stderr=True),
+        transient=True,
+        refresh_per_second=5,
+    )
+
+
+class PlainLines:
+    """A line every ten seconds, for logs."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, write: Callable[[str], None] = note) -> None:
+        self._clock = clock
+        self._write = write
+        self._last = clock()
+        self._phase = ""
+        self._since = 0.0
+        self._base = 0
+
+    def __call__(self, progress: Progress) -> None:
+        """Write it down if the last line is old enough."""
+        now = self._clock()
+        if progress.phase != self._phase:
+            self._phase, self._since, self._base = progress.phase, now, progress.done
+        if now - self._last < LINE_EVERY_SECONDS:
+            return
+        self._last = now
+        self._write(self._line(progress, now - self._since))
+
+    def _line(self, progress: Progress, seconds: float) -> str:
+        if not progress.total:
+            return f"{progress.phase}: {progress.done:,}"
+        parts = [
+            f"{progress.phase}: {progress.done:,} of {progress.total:,} ({progress.done * 100 // progress.total} %)"
+        ]
+        rate = (progress.done - self._base) / seconds if seconds > 0 else 0.0
+        if rate > 0:
+            parts += [f"{rate:,.0f}/s", f"{duration((progress.total - progress.done) / rate)} left"]
+        return " · ".join(parts)

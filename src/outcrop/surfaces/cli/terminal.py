@@ -1,0 +1,111 @@
+"""The terminal: where text goes, how wide it is, whether it has colours."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+import unicodedata
+from dataclasses import dataclass
+from typing import TextIO
+
+from outcrop.surfaces.render import Line
+
+PIPED_WIDTH = 400
+"""Where no terminal says how wide it is: only lines that nobody reads (minified text) are cut."""
+
+_STYLES = {"path": "1;35", "line": "32", "name": "36", "dim": "2", "match": "1;31", "good": "32", "warn": "33"}
+
+
+@dataclass(frozen=True, slots=True)
+class Paint:
+    """Puts colour on text, or leaves it alone."""
+
+    on: bool
+
+    def __call__(self, style: str, text: str) -> str:
+        """The text in one of the styles above."""
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.on and text else text
+
+
+def paint(choice: str, stream: TextIO | None = None) -> Paint:
+    """Decide on colour: ``always``, ``never``, or ``auto`` for a terminal whose user did not say NO_COLOR."""
+    if choice != "auto":
+        return Paint(choice == "always")
+    return Paint(
+        is_terminal(stream or sys.stdout) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person is at the other end. A stream that was closed before we started is None."""
+    return stream is not None and stream.isatty()
+
+
+def width() -> int:
+    """Columns of the terminal behind stdout."""
+    return shutil.get_terminal_size((100, 24)).columns if is_terminal(sys.stdout) else PIPED_WIDTH
+
+
+def steady_streams() -> None:
+    """A character that the terminal cannot show must never end the program."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def show(text: str) -> None:
+    """A result, on stdout."""
+    if sys.stdout is not None:
+        sys.stdout.write(text + "\n")
+
+
+def note(text: str) -> None:
+    """A remark, on stderr, so that a pipe gets results only."""
+    if sys.stderr is not None:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+def is_utf8() -> bool:
+    """Whether stdout takes every character."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+
+
+def cells(text: str) -> int:
+    """Columns that a text takes: two for wide characters, none for combining ones."""
+    return len(text) if text.isascii() else sum(_cell(char) for char in text)
+
+
+def _cell(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def cut(text: str, room: int) -> str:
+    """The beginning of a text in at most ``room`` columns, with an ellipsis where something is missing."""
+    if cells(text) <= room:
+        return text
+    used = 0
+    for at, char in enumerate(text):
+        used += _cell(char)
+        if used >= room:
+            return text[:at] + "…"
+    return text
+
+
+def fit(line: Line, room: int) -> Line:
+    """A line in at most ``room`` columns; where its first match lies beyond them, the part around that match."""
+    if len(line.text) * 2 <= room or cells(line.text) <= room:
+        return line
+    text, marks, shift = line.text, line.marks, 0
+    if marks and cells(text[: marks[0][1]]) >= room:
+        start = max(0, marks[0][0] - room // 3)
+        text, shift = "…" + text[start:], start - 1
+    text = cut(text[: room * 4], room)
+    end = len(text) - text.endswith("…")
+    kept = tuple((a - shift, min(b - shift, end)) for a, b in marks if a - shift < end)
+    return Line(line.number, text, kept)
