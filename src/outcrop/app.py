@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,12 +22,18 @@ EMBEDDERS = ("local", "hash")
 """What the setting ``embedder`` can be."""
 
 
-def open(path: str | os.PathLike[str] = ".", *, settings: Settings | None = None, rev: str | None = None) -> Index:
+def open(
+    path: str | os.PathLike[str] = ".",
+    *,
+    settings: Settings | Mapping[str, object] | None = None,
+    rev: str | None = None,
+) -> Index:
     """Open the repository or folder that a path is in.
 
     Args:
         path: A folder, or any folder inside a git working tree (the whole repository is meant then).
-        settings: Settings to use; read from files and the environment when None.
+        settings: Whole ``Settings``, or single ones by name (``{"embedder": "hash"}``) that are stronger than the
+            files and the environment; None for just these.
         rev: A commit to look at instead of the working tree (git only).
 
     Returns:
@@ -42,7 +48,8 @@ def open(path: str | os.PathLike[str] = ".", *, settings: Settings | None = None
     from outcrop.sources.options import Options
 
     found = find_root(Path(path), rev)
-    settings = settings or load_settings(found.root)
+    if not isinstance(settings, Settings):
+        settings = load_settings(found.root, settings)
     options = Options(
         max_bytes=settings.max_bytes,
         exclude=settings.exclude,

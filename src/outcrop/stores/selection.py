@@ -79,7 +79,7 @@ def allowed(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids 
 
 def _is_only_view(database: sqlite3.Connection, worktree: str) -> bool:
     """Whether every stored chunk belongs to this view, so that no join is needed to know which do."""
-    if meta(database, "unplaced") == "1":
+    if meta(database, "unplaced") in ("new", "parts"):
         return False
     views = {row[0] for row in database.execute("SELECT DISTINCT worktree FROM fx_vec_member")}
     return views <= {worktree, EVERYWHERE}

@@ -164,7 +164,7 @@ class SqliteStore:
                     (self.worktree, *view.builders),
                 )
             )
-            unplaced = meta(database, "unplaced") == "1"
+            unplaced = meta(database, "unplaced") == "new"
         if (
             there == wanted
             and seen == view.seen

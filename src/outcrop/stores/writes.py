@@ -17,7 +17,7 @@ MemberKey = tuple[str, str, str, str, str, str]
 
 def write_entries(database: sqlite3.Connection, entries: Sequence[Entry]) -> Written:
     """Store artifacts of this source; see ``VectorStore.write``."""
-    set_meta(database, "unplaced", "1")
+    set_meta(database, "unplaced", "new")
     (before,) = database.execute("SELECT coalesce(max(id), 0) FROM fx_vec_chunk").fetchone()
     aside: list[str] = []
     for entry in entries:
@@ -134,7 +134,13 @@ def drop_unplaced(database: sqlite3.Connection) -> Replaced:
         f"DELETE FROM fx_vec_artifact WHERE {unplaced.format('fx_vec_artifact')}"
         " AND NOT (skip IS NOT NULL AND hash IN (SELECT hash FROM fx_vec_skip))"
     )
-    set_meta(database, "unplaced", "0")
+    # A part that no corpus takes (a notebook's raw cells) stays stored and stays out of sight.
+    (unplaced_parts,) = database.execute(
+        "SELECT EXISTS(SELECT 1 FROM fx_vec_artifact a JOIN fx_vec_chunk c ON c.project = a.project AND c.hash = a.hash"
+        " WHERE a.parts <> '' AND NOT EXISTS(SELECT 1 FROM fx_vec_member m"
+        " WHERE m.project = c.project AND m.hash = c.hash AND m.part = c.part))"
+    ).fetchone()
+    set_meta(database, "unplaced", "parts" if unplaced_parts else "none")
     return Replaced(artifacts.rowcount, chunks)
 
 

@@ -1,0 +1,365 @@
+"""What every vector store must do. Vectors are small enough to check by hand."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from outcrop.errors import IndexMissing, StoreLocked
+from outcrop.model import Chunk, Filter, Kind, Part, Ref, Seen, Skipped, SkipReason, Space
+from outcrop.ports import VectorStore
+from outcrop.records import Digested, Entry, Member, View
+from outcrop.stores.sqlite import SqliteStore
+
+SPACE = Space("toy", 2)
+OTHER = Space("other", 3)
+
+
+def chunk(seq: int, text: str, name: str | None = None, part: Part = Part.WHOLE) -> Chunk:
+    return Chunk(seq, text, 0, len(text), seq + 1, seq + 1, name, part)
+
+
+def digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def entry(hash: str, path: str, *texts: str, kind: Kind = Kind.CODE) -> Entry:
+    ref = Ref(hash, kind, path, hash)
+    return Entry(ref, "1/toy", [Digested(chunk(seq, text), digest(text)) for seq, text in enumerate(texts)])
+
+
+def member(hash: str, path: str, kind: Kind = Kind.CODE, corpus: str = "code", part: Part = Part.WHOLE) -> Member:
+    return Member(corpus, "code" if corpus == "code" else "docs", hash, part, path, kind)
+
+
+def view(*members: Member, **more: object) -> View:
+    values: dict[str, object] = {"seen": {}, "skipped": (), "worktrees": frozenset({"", "side"}), **more}
+    return View(builders=("code", "docs"), members=members, **values)  # type: ignore[arg-type]
+
+
+def unit(angle: float) -> np.ndarray:
+    return np.array([np.cos(angle), np.sin(angle)], np.float32)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store" / "index.sqlite"
+
+
+@pytest.fixture(params=["sqlite"])
+def stores(path: Path) -> Iterator[list[VectorStore]]:
+    """Two views of one store: the main one and a linked worktree's."""
+    opened: list[VectorStore] = [SqliteStore(path, ""), SqliteStore(path, "side")]
+    yield opened
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def store(stores: Sequence[VectorStore]) -> VectorStore:
+    return stores[0]
+
+
+def fill(store: VectorStore) -> None:
+    """Three chunks in two files, vectors at 0, 30 and 90 degrees."""
+    with store.writing():
+        store.set_space(SPACE)
+        store.write(
+            [entry("h1", "src/a.py", "alpha beta", "beta gamma"), entry("h2", "docs/b.md", "delta", kind=Kind.DOC)]
+        )
+        store.replace(view(member("h1", "src/a.py"), member("h2", "docs/b.md", Kind.DOC, "docs")))
+        pending = store.pending(SPACE)
+        angles = {"alpha beta": 0.0, "beta gamma": np.pi / 6, "delta": np.pi / 2}
+        store.add_vectors(SPACE, [p.digest for p in pending], np.stack([unit(angles[p.chunk.text]) for p in pending]))
+        store.finish("r1")
+
+
+def texts(store: VectorStore, found: Sequence[object], wanted: Filter = Filter()) -> list[str]:  # noqa: B008
+    passages = store.passages([item.id for item in found], wanted)  # type: ignore[attr-defined]
+    return [passages[item.id].chunk.text for item in found]  # type: ignore[attr-defined]
+
+
+def test_reading_a_store_that_is_not_there_says_so_and_makes_nothing(store: VectorStore, path: Path) -> None:
+    assert not store.exists
+    with pytest.raises(IndexMissing, match="no index"):
+        store.state()
+    assert not path.parent.exists()
+
+
+def test_nearest_is_ordered_by_dot_product(store: VectorStore) -> None:
+    fill(store)
+    found = store.nearest(unit(0.0), 3, Filter())
+    assert texts(store, found) == ["alpha beta", "beta gamma", "delta"]
+    assert [item.score for item in found] == pytest.approx([1.0, np.cos(np.pi / 6), 0.0], abs=1e-6)
+    assert len(store.nearest(unit(0.0), 1, Filter())) == 1
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (Filter(corpora=("docs",)), {"delta"}),
+        (Filter(corpora=("docs", "code")), {"alpha beta", "beta gamma", "delta"}),
+        (Filter(kinds=(Kind.CODE,)), {"alpha beta", "beta gamma"}),
+        (Filter(projects=("",)), {"alpha beta", "beta gamma", "delta"}),
+        (Filter(projects=("peer",)), set()),
+        (Filter(paths=("*.md",)), {"delta"}),
+        (Filter(paths=("src/**",)), {"alpha beta", "beta gamma"}),
+        (Filter(paths=("src/",), kinds=(Kind.DOC,)), set()),
+    ],
+)
+def test_filters_hold_for_vectors_and_for_words(store: VectorStore, wanted: Filter, expected: set[str]) -> None:
+    fill(store)
+    assert set(texts(store, store.nearest(unit(0.5), 9, wanted), wanted)) == expected
+    assert set(texts(store, store.keyword(["alpha", "beta", "gamma", "delta"], 9, wanted), wanted)) == expected
+
+
+def test_keyword_prefers_more_and_rarer_words(store: VectorStore) -> None:
+    fill(store)
+    assert texts(store, store.keyword(["beta", "gamma"], 9, Filter())) == ["beta gamma", "alpha beta"]
+    assert store.keyword(["nowhere"], 9, Filter()) == []
+    assert store.keyword([], 9, Filter()) == []
+
+
+def test_the_words_of_a_path_find_its_chunks(store: VectorStore) -> None:
+    fill(store)
+    assert texts(store, store.keyword(["docs"], 9, Filter())) == ["delta"]
+
+
+def test_pending_gives_each_passage_once_and_progress_counts_chunks(store: VectorStore) -> None:
+    with store.writing():
+        store.set_space(SPACE)
+        store.write([entry("h1", "a", "same", "other"), entry("h2", "b", "same")])
+        store.replace(view(member("h1", "a"), member("h2", "b")))
+        assert [item.chunk.text for item in store.pending(SPACE)] == ["same", "other"]
+        assert store.progress(SPACE) == (0, 3)
+        store.add_vectors(SPACE, [digest("same")], unit(0.3)[None])
+        assert store.progress(SPACE) == (2, 3)
+        assert [item.chunk.text for item in store.pending(SPACE)] == ["other"]
+        assert store.embedded(SPACE, [digest("same"), digest("other")]) == {digest("same")}
+
+
+def test_a_changed_artifact_takes_over_the_vectors_of_unchanged_passages(store: VectorStore) -> None:
+    fill(store)
+    with store.writing():
+        written = store.write([entry("h3", "src/a.py", "alpha beta", "beta CHANGED")])
+        assert (written.chunks, written.reused) == (2, 1)
+        replaced = store.replace(view(member("h3", "src/a.py"), member("h2", "docs/b.md", Kind.DOC, "docs")))
+        assert (replaced.artifacts, replaced.chunks) == (1, 2)
+        assert [item.chunk.text for item in store.pending(SPACE)] == ["beta CHANGED"]
+    assert texts(store, store.nearest(unit(0.0), 9, Filter())) == ["alpha beta", "delta"]
+    assert store.keyword(["gamma"], 9, Filter()) == []
+    assert texts(store, store.keyword(["changed"], 9, Filter())) == ["beta CHANGED"]
+
+
+def test_the_same_artifact_cut_again_keeps_what_it_can(store: VectorStore) -> None:
+    fill(store)
+    with store.writing():
+        written = store.write([entry("h1", "src/a.py", "beta gamma", "alpha", "beta")])
+        assert (written.chunks, written.reused) == (3, 1)
+        store.replace(view(member("h1", "src/a.py"), member("h2", "docs/b.md", Kind.DOC, "docs")))
+    assert texts(store, store.nearest(unit(0.0), 9, Filter())) == ["beta gamma", "delta"]
+    assert store.progress(SPACE) == (2, 4)
+
+
+def test_a_rename_changes_the_path_and_no_vector(store: VectorStore) -> None:
+    fill(store)
+    with store.writing():
+        store.replace(view(member("h1", "lib/z.py"), member("h2", "docs/b.md", Kind.DOC, "docs")))
+        assert store.pending(SPACE) == []
+    (found,) = store.nearest(unit(0.0), 1, Filter())
+    assert store.passages([found.id], Filter())[found.id].paths == ("lib/z.py",)
+    assert texts(store, store.keyword(["lib"], 9, Filter())) == ["alpha beta", "beta gamma"]
+    assert store.keyword(["src"], 9, Filter()) == []
+
+
+def test_two_copies_are_one_artifact_with_two_paths_and_kinds(store: VectorStore) -> None:
+    fill(store)
+    with store.writing():
+        store.replace(
+            view(member("h2", "docs/b.md", Kind.DOC, "docs"), member("h2", "AGENTS.md", Kind.INSTRUCTION, "docs"))
+        )
+    (found,) = store.nearest(unit(0.0), 9, Filter())
+    passage = store.passages([found.id], Filter())[found.id]
+    assert passage.paths == ("AGENTS.md", "docs/b.md")
+    asked = Filter(kinds=(Kind.DOC,))
+    passage = store.passages([found.id], asked)[found.id]
+    assert (passage.paths, passage.kind) == (("docs/b.md", "AGENTS.md"), Kind.DOC)
+
+
+def test_parts_of_one_artifact_live_in_their_own_corpora(store: VectorStore) -> None:
+    ref = Ref("n", Kind.CODE, "n.ipynb", "n")
+    chunks = [chunk(0, "print", part=Part.CODE), chunk(1, "prose", part=Part.DOC), chunk(2, "raw", part=Part.RAW)]
+    with store.writing():
+        store.set_space(SPACE)
+        store.write([Entry(ref, "1/notebook", [Digested(item, digest(item.text)) for item in chunks])])
+        store.replace(
+            view(
+                member("n", "n.ipynb", part=Part.CODE),
+                Member("docs", "code", "n", Part.DOC, "n.ipynb", Kind.DOC),
+            )
+        )
+        assert [item.chunk.text for item in store.pending(SPACE)] == ["print", "prose"]
+    assert store.known()["n"].parts == {Part.CODE, Part.DOC, Part.RAW}
+    assert texts(store, store.keyword(["prose", "print", "raw"], 9, Filter(corpora=("docs",)))) == ["prose"]
+    (found,) = store.keyword(["print"], 9, Filter())
+    assert store.passages([found.id], Filter())[found.id].kind is Kind.CODE
+
+
+def test_what_is_written_but_not_placed_does_not_answer(store: VectorStore) -> None:
+    fill(store)
+    with store.writing():
+        store.write([entry("h9", "new.py", "epsilon")])
+        assert store.keyword(["epsilon"], 9, Filter()) == []
+        assert store.progress(SPACE) == (3, 3)
+        store.replace(view(member("h1", "src/a.py"), member("h9", "new.py")))
+    assert texts(store, store.keyword(["epsilon"], 9, Filter())) == ["epsilon"]
+    assert store.keyword(["delta"], 9, Filter()) == []
+
+
+def test_two_views_share_artifacts_and_see_only_their_own(stores: Sequence[VectorStore]) -> None:
+    main, side = stores
+    fill(main)
+    with side.writing():
+        assert side.built() is None
+        side.write([entry("h5", "src/c.py", "zeta")])
+        side.replace(view(member("h1", "src/moved.py"), member("h5", "src/c.py")))
+        assert [item.chunk.text for item in side.pending(SPACE)] == ["zeta"]
+        side.add_vectors(SPACE, [digest("zeta")], unit(1.0)[None])
+        side.finish("r2")
+    assert set(texts(main, main.nearest(unit(0.0), 9, Filter()))) == {"alpha beta", "beta gamma", "delta"}
+    assert set(texts(side, side.nearest(unit(0.0), 9, Filter()))) == {"alpha beta", "beta gamma", "zeta"}
+    assert main.keyword(["zeta"], 9, Filter()) == []
+    (found,) = side.keyword(["alpha"], 9, Filter())
+    assert side.passages([found.id], Filter())[found.id].paths == ("src/moved.py",)
+    assert (main.built(), side.built()) == ("r1", "r2")
+    assert main.progress(SPACE) == (3, 3)
+    with main.writing():
+        main.replace(view(member("h2", "docs/b.md", Kind.DOC, "docs")))
+    assert len(side.nearest(unit(0.0), 9, Filter())) == 3
+    with main.writing():
+        main.replace(view(member("h2", "docs/b.md", Kind.DOC, "docs"), worktrees=frozenset({""})))
+    assert side.nearest(unit(0.0), 9, Filter()) == []
+    assert main.known().keys() == {"h2"}
+
+
+def test_another_space_hides_the_old_one_until_it_comes_back(store: VectorStore) -> None:
+    fill(store)
+    with store.writing():
+        store.set_space(OTHER)
+        assert store.built() is None
+        assert len(store.pending(OTHER)) == 3
+        assert store.nearest(np.array([1, 0, 0], np.float32), 9, Filter()) == []
+        store.set_space(SPACE)
+        assert store.pending(SPACE) == []
+    assert len(store.nearest(unit(0.0), 9, Filter())) == 3
+
+
+def test_a_reader_sees_what_a_writer_committed(stores: Sequence[VectorStore], path: Path) -> None:
+    main = stores[0]
+    fill(main)
+    reader = SqliteStore(path)
+    try:
+        assert len(reader.nearest(unit(0.0), 9, Filter())) == 3
+        with main.writing():
+            main.replace(view(member("h2", "docs/b.md", Kind.DOC, "docs")))
+        assert texts(reader, reader.nearest(unit(0.0), 9, Filter())) == ["delta"]
+    finally:
+        reader.close()
+
+
+def test_a_snapshot_does_not_move(stores: Sequence[VectorStore], path: Path) -> None:
+    fill(stores[0])
+    reader = SqliteStore(path)
+    try:
+        with reader.snapshot():
+            before = reader.nearest(unit(0.0), 9, Filter())
+            with stores[0].writing():
+                stores[0].replace(view(member("h2", "docs/b.md", Kind.DOC, "docs")))
+            assert reader.nearest(unit(0.0), 9, Filter()) == before
+            assert len(reader.passages([item.id for item in before], Filter())) == 3
+        assert len(reader.nearest(unit(0.0), 9, Filter())) == 1
+    finally:
+        reader.close()
+
+
+def test_only_one_writes(stores: Sequence[VectorStore], path: Path) -> None:
+    other = SqliteStore(path)
+    try:
+        with stores[0].writing(), pytest.raises(StoreLocked, match="another process"), other.writing():
+            pass
+        with other.writing():
+            pass
+    finally:
+        other.close()
+
+
+def test_vectors_come_back_as_they_went_in(store: VectorStore) -> None:
+    fill(store)
+    found = store.nearest(unit(0.0), 9, Filter())
+    vectors = store.vectors([item.id for item in found] + [999])
+    assert set(vectors) == {item.id for item in found}
+    assert vectors[found[1].id].tolist() == unit(np.pi / 6).tolist()
+
+
+def test_what_a_build_left_out_and_what_files_looked_like_is_remembered(store: VectorStore) -> None:
+    seen = {"a.py": Seen(10, 123456789, 7, "h1")}
+    skipped = (Skipped("z.bin", SkipReason.BINARY, "NUL at 3", "hz"), Skipped("b.min.js", SkipReason.MINIFIED))
+    with store.writing():
+        store.set_space(SPACE)
+        store.write(
+            [
+                entry("h1", "a.py", "x"),
+                Entry(Ref("hz", Kind.DOC, "z.bin", "hz"), "r", (), SkipReason.BINARY, "NUL at 3"),
+            ]
+        )
+        store.replace(view(member("h1", "a.py"), seen=seen, skipped=skipped))
+    assert store.seen() == seen
+    assert list(store.skipped()) == sorted(skipped, key=lambda item: item.path)
+    known = store.known()
+    assert (known["hz"].skip, known["hz"].detail, known["hz"].recipe) == (SkipReason.BINARY, "NUL at 3", "r")
+    assert known["h1"].skip is None
+    with store.writing():
+        store.replace(view(member("h1", "a.py")))
+    assert store.seen() == {}
+    assert store.known().keys() == {"h1"}
+
+
+def test_names_collections_and_spaces(store: VectorStore) -> None:
+    fill(store)
+    names = store.names()
+    assert (names.corpora, names.kinds, names.projects) == ({"code", "docs"}, {"code", "doc"}, {""})
+    code, docs = store.collections()
+    assert (code.name, code.artifacts, code.chunks, code.embedded, code.characters) == ("code-toy-2", 1, 2, 2, 20)
+    assert (docs.corpus, docs.kinds, docs.bytes) == ("docs", {"doc": 1}, len("delta") + 8)
+    (space,) = store.spaces()
+    assert (space.space, space.vectors, space.bytes) == ("toy-2", 3, 24)
+    assert store.size() > 0
+
+
+def test_clearing(store: VectorStore) -> None:
+    fill(store)
+    with store.writing():
+        store.clear(corpus="docs")
+    assert store.names().corpora == {"code"}
+    assert store.keyword(["delta"], 9, Filter()) == []
+    assert store.built() is None
+    with store.writing():
+        store.clear(space=SPACE)
+        assert len(store.pending(SPACE)) == 2
+        store.clear()
+    assert store.names().corpora == frozenset()
+    assert store.state() is None
+
+
+def test_replacing_with_the_same_writes_nothing(store: VectorStore, path: Path) -> None:
+    fill(store)
+    before = path.stat().st_size, path.with_name(path.name + "-wal").stat().st_size
+    with store.writing():
+        store.replace(view(member("h1", "src/a.py"), member("h2", "docs/b.md", Kind.DOC, "docs")))
+        store.set_space(SPACE)
+        store.finish("r1")
+    assert (path.stat().st_size, path.with_name(path.name + "-wal").stat().st_size) == before
