@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import click
 
-from outcrop import __version__
+import outcrop
 from outcrop.surfaces.cli.terminal import note, show, steady_streams
 from outcrop.surfaces.render import message, outcome
 
@@ -83,7 +83,7 @@ class LazyGroup(click.Group):
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        show(f"outcrop {__version__}")
+        show(f"outcrop {outcrop.__version__}")
         ctx.exit()
 
 
