@@ -1,0 +1,90 @@
+"""Signed feature hashing: an embedder without a model, which finds shared words and knows nothing of meaning.
+
+Each distinct term of a text adds its weight to one component or takes it away; a hash of the term chooses component
+and sign (Weinberger et al., "Feature Hashing for Large Scale Multitask Learning", 2009). It proves that the pipeline
+works, on any machine and in no time; it does not prove that anything is understood.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from math import log
+
+import numpy as np
+
+from outcrop import terms
+from outcrop.model import Space
+from outcrop.ports import Matrix
+from outcrop.vectors import normalise
+
+DEFAULT_DIM = 768
+
+MODEL = "hash" if terms.VERSION == 1 else f"hash-{terms.VERSION}"
+"""Other terms of the same text are another space."""
+
+
+class HashEmbedder:
+    """Implements the ``Embedder`` port. The same text gives the same vector on every machine.
+
+    Args:
+        dim: Number of components, at least 1.
+
+    Raises:
+        ValueError: ``dim`` is below 1.
+    """
+
+    def __init__(self, dim: int = DEFAULT_DIM) -> None:
+        if dim < 1:
+            raise ValueError(f"dim must be at least 1, not {dim}")
+        self._space = Space(MODEL, dim)
+
+    @property
+    def space(self) -> Space:
+        """``hash`` at the dimension asked for."""
+        return self._space
+
+    @property
+    def address(self) -> None:
+        """None: the text stays in this process."""
+
+    @property
+    def max_tokens(self) -> int:
+        """No limit: every text is read whole."""
+        return sys.maxsize
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        """Hash texts.
+
+        Returns:
+            float32 ``[len(texts), dim]``, L2-normalised; a text without words has a vector too.
+        """
+        dim = self._space.dim
+        sums = np.zeros((len(texts), dim), np.float64)
+        for row, text in zip(sums, texts, strict=True):
+            for term, times in Counter(_terms(text)).items():
+                number = _digest(term)
+                weight = 1.0 + log(times)  # the tenth mention of a word says less than the first
+                row[(number >> 1) % dim] += weight if number & 1 else -weight
+            if not row.any():  # no terms at all, or two that cancel out
+                row[(_digest("") >> 1) % dim] = 1.0
+        return normalise(sums)
+
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        """Hash questions, exactly as passages are."""
+        return self.embed_passages(texts)
+
+
+def _terms(text: str) -> list[str]:
+    """The terms that tell one text from another; the common words only where there is nothing else."""
+    every = terms.words(text)
+    return [term for term in every if term not in terms.STOP_WORDS] or every
+
+
+@lru_cache(maxsize=1 << 16)
+def _digest(term: str) -> int:
+    """63 bits that choose the component and one for the sign. Not ``hash()``: that differs from process to process."""
+    return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
