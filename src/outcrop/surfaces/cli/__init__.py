@@ -125,8 +125,7 @@ def _run(arguments: list[str]) -> int:
     try:
         with program.make_context("outcrop", arguments) as ctx:
             program.invoke(ctx)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except click.exceptions.Exit as request:
         return request.exit_code
     except click.ClickException as error:

@@ -8,6 +8,7 @@ import shutil
 import sys
 import unicodedata
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TextIO
 
 from outcrop.surfaces.render import Line
@@ -39,7 +40,7 @@ def paint(choice: str, stream: TextIO | None = None) -> Paint:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person is at the other end. A stream that was closed before we started is None."""
+    """Whether a person is at the other end. An input that was closed before we started is None."""
     return stream is not None and stream.isatty()
 
 
@@ -49,7 +50,12 @@ def width() -> int:
 
 
 def steady_streams() -> None:
-    """A character that the terminal cannot show must never end the program."""
+    """Neither a character that the terminal cannot show nor a closed stream may end the program."""
+    # A closed descriptor 1 would go to the next file that is opened, which may be the index.
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115, it stays open as long as the process
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -57,15 +63,13 @@ def steady_streams() -> None:
 
 def show(text: str) -> None:
     """A result, on stdout."""
-    if sys.stdout is not None:
-        sys.stdout.write(text + "\n")
+    sys.stdout.write(text + "\n")
 
 
 def note(text: str) -> None:
     """A remark, on stderr, so that a pipe gets results only."""
-    if sys.stderr is not None:
-        sys.stderr.write(text + "\n")
-        sys.stderr.flush()
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
 
 
 def is_utf8() -> bool:
