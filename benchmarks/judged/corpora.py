@@ -110,6 +110,15 @@ RELEASES = {
         exclude=("doc/_templates/*",),
         licence="BSD-3-Clause",
     ),
+    "hvplot": Release(
+        project="hvplot",
+        version="0.9.2",
+        sha256="271dda9ea8ea5fef2aff335010f7760c90281d7242d7bd8d5df262b4914ef990",
+        sdist=False,
+        include=("hvplot/*.py", "hvplot/examples/*.ipynb"),
+        exclude=("hvplot/_version.py",),
+        licence="BSD-3-Clause",
+    ),
     "nbclassic": Release(
         project="nbclassic",
         version="1.1.0",

@@ -188,7 +188,8 @@ def _in_notebook(text: str, name: str | None) -> list[Span]:
         shown = [*(source.splitlines() if cell["cell_type"] != "code" else []), ""]
         lines += shown
         cell_of += [number] * len(shown)
-    ranges = [(cell_of[a - 1], cell_of[b - 1]) for a, b in _sections(lines, name, markdown=False)]
+    sections = _sections(lines, name, markdown=True) or _sections(lines, name, markdown=False)
+    ranges = [(cell_of[a - 1], cell_of[b - 1]) for a, b in sections]
     if not ranges:
         for number, source in enumerate(sources, 1):
             if source.lstrip().startswith(name):
