@@ -55,7 +55,7 @@ def build(shipped: bytes, bits: int) -> bytes:
             (weights[f"{name}_q"], weights[f"{name}_scale"].ravel()) for name in matrices[6 * layer : 6 * layer + 6]
         ]
         state = _transform(made, state, parameters, used)
-    made.add("ReduceMean", [state], ["mean"], axes=[1], keepdims=0)
+    made.add("ReduceMean", [state], "mean", axes=[1], keepdims=0)
     return made.serialise()
 
 
@@ -67,10 +67,9 @@ class _Graph:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
 
-    def add(self, kind: str, inputs: list[str], outputs: list[str] | int = 1, domain: str = "", **options: Any) -> str:
-        """Add a node and return the name of its first result; ``outputs`` counts or names them."""
-        if isinstance(outputs, int):
-            outputs = [f"r{len(self.nodes)}_{number}" for number in range(outputs)]
+    def add(self, kind: str, inputs: list[str], *outputs: str, domain: str = "", **options: Any) -> str:
+        """Add a node and return the name of its first result; unnamed, it has one."""
+        outputs = outputs or (f"r{len(self.nodes)}",)
         self.nodes.append(helper.make_node(kind, inputs, outputs, domain=domain, **options))
         return outputs[0]
 
@@ -128,7 +127,7 @@ def _transform(made: _Graph, state: str, parameters: dict[str, Array], matrices:
     joined = (np.hstack([numbers for numbers, _ in projections]), np.hstack([scales for _, scales in projections]))
     bias = np.hstack([parameters[f"attention.self.{part}.bias"] for part in ("query", "key", "value")])
     quantised, scale, zero = f"{state}_quantised", f"{state}_scale", f"{state}_zero"
-    made.add("DynamicQuantizeLinear", [state], [quantised, scale, zero])
+    made.add("DynamicQuantizeLinear", [state], quantised, scale, zero)
     numbers, scales = made.matrix(joined)
     no_offset = made.constant(np.zeros(bias.size, np.int8))
     attention = [quantised, numbers, made.constant(bias), scale, scales, "", zero, no_offset]
