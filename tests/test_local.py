@@ -238,12 +238,13 @@ def test_cache_that_cannot_be_written(tmp_path, local, caplog) -> None:
     assert embedder.notice in caplog.text
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes everywhere")
 def test_read_only_cache_that_is_filled_is_used(tmp_path, model_cache, local) -> None:
     local.load()
     (good,) = model_cache.glob("*.onnx")
     (tmp_path / good.name).write_bytes(good.read_bytes())
     tmp_path.chmod(0o500)
+    if os.access(tmp_path, os.W_OK):
+        pytest.skip("this user writes everywhere")
     embedder = LocalEmbedder(tmp_path)
     embedder.load()
     assert embedder.notice is None
