@@ -101,9 +101,13 @@ def open_index(directory: Path, flags: dict[str, Any], *, rev: str | None = None
         flags: The values of the settings options; what was not given is None or empty.
         rev: Commit to index instead of the working tree.
     """
-    # Imported here because it brings numpy: `--help` and shell completion of a command do without.
+    # Imported here because they take longer than all the rest: `--help` and shell completion of a command do without.
+    import logging
+
     from outcrop import app
 
+    level = logging.DEBUG if os.environ.get("OUTCROP_DEBUG") else logging.WARNING
+    logging.basicConfig(format="outcrop: %(message)s", level=level)
     if flags.get("store") is not None:
         flags = flags | {"store": flags["store"].absolute()}
     return app.open(directory, settings=flags, rev=rev)

@@ -40,7 +40,7 @@ def progress(*, quiet: bool = False) -> Iterator[Report | None]:
 
 
 class Bars:
-    """One bar per phase, with rate and remaining time."""
+    """The bar of the current phase, with rate and remaining time."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
@@ -55,10 +55,11 @@ class Bars:
             self._rich = _rich_progress()
             self._rich.start()
         total = progress.total or None
-        task = self._tasks.get(progress.phase)
-        if task is None:
-            task = self._tasks[progress.phase] = self._rich.add_task(progress.phase, total=total)
-        self._rich.update(task, completed=progress.done, total=total)
+        if progress.phase not in self._tasks:
+            self._tasks[progress.phase] = self._rich.add_task(progress.phase, total=total)
+        for phase, task in self._tasks.items():
+            self._rich.update(task, visible=phase == progress.phase)
+        self._rich.update(self._tasks[progress.phase], completed=progress.done, total=total)
 
     def close(self) -> None:
         """Take the bars away and give the cursor back."""
