@@ -45,13 +45,9 @@ def search_files(question: Question, source: Source, scratch: VectorStore) -> An
 
 def _may_answer(ref: Ref, wanted: Filter) -> bool:
     # Paths are left to the store's filter; corpora and kinds of a notebook are only known once it is cut.
-    return (
-        (ref.path is not None
-        and ref.path.endswith(".ipynb"))
-        or (
-            (not wanted.kinds or ref.kind in wanted.kinds)
-            and (not wanted.corpora or indexer.corpus_of(ref.kind) in wanted.corpora)
-        )
+    return (ref.path is not None and ref.path.endswith(".ipynb")) or (
+        (not wanted.kinds or ref.kind in wanted.kinds)
+        and (not wanted.corpora or indexer.corpus_of(ref.kind) in wanted.corpora)
     )
 
 

@@ -262,7 +262,7 @@ def _embed_pending(store: VectorStore, embedder: Embedder, tally: _Tally, report
             digests.extend(item.digest for item in batch)
             tally.embedded += len(texts)
             tally.characters += sum(map(len, texts))
-            tally.cut += sum(tokens.count(text) > embedder.max_tokens for text in texts)
+            tally.cut += sum(tokens.count(text) + tokens.FRAME > embedder.max_tokens for text in texts)
             if time.monotonic() - flushed > FLUSH_SECONDS:
                 flush()
                 flushed = time.monotonic()

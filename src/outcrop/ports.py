@@ -79,7 +79,7 @@ class Embedder(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """Tokens that the model reads of one text; the rest is cut."""
+        """Tokens that the model reads of one text, those that frame it included; the rest is cut."""
 
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
         """Embed texts to be found.

@@ -23,6 +23,9 @@ VOCAB_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3
 CONTINUES = "##"
 """What the vocabulary puts before a piece that does not begin a word."""
 
+FRAME = 2
+"""Pieces that ``encode`` adds to a text: one opens it, one closes it."""
+
 WORD_LIMIT = 100
 """Characters. A longer word is one unknown piece: it is base64 or a hash, and nothing would be learnt from it."""
 
