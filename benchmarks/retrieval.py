@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import ir_measures
 from ir_measures import RR, Qrel, R, ScoredDoc, nDCG
