@@ -1,0 +1,207 @@
+"""Source code to slices: a parser where there is one, patterns for the rest.
+
+Only rows are taken from the parse tree, never bytes: nothing depends on how the text was encoded for the parser.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from functools import lru_cache
+from typing import TYPE_CHECKING, cast
+
+from outcrop.chunking import grammars, outline
+from outcrop.chunking.pack import Definition, pack
+from outcrop.chunking.ruler import Ruler, Slice
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser, Query
+
+PATIENCE = 0.5
+"""Seconds of processor time that a parse may take before its pace is judged."""
+
+PACE = 200_000
+"""Bytes a second. Real code is parsed at several million; what is slower is no text of that language, and some grammars
+then eat gigabytes."""
+
+LONGEST_LINE = 20_000
+"""Characters. A longer line is data or minified code, in which no definition can be cited by line."""
+
+_BLOCK = 1 << 16
+_CPP = re.compile(
+    r"^\s*(class\s+\w+[^;]*$|namespace\b|template\s*<|using\s+\w|(public|private|protected)\s*:)", re.MULTILINE
+)
+_OBJC = re.compile(r"^\s*(@(interface|implementation|protocol|import|class|end)\b|#import\b)", re.MULTILINE)
+_SECTION = re.compile(r"<(script|template|style)\b[^>]*>")
+_QUOTES = "\"'`"
+
+
+def cut_code(text: str, language: str) -> list[Slice]:
+    """One slice per top-level definition, small neighbours together, large ones at what is nested in them.
+
+    Args:
+        text: The whole file, or one cell.
+        language: Name of the format.
+    """
+    ruler = Ruler(text)
+    return pack(ruler, *find(ruler, language))
+
+
+def find(ruler: Ruler, language: str) -> tuple[list[Definition], set[int]]:
+    """Definitions of a text, and the rows that hold only comments, decorators or attributes."""
+    language = _settle(ruler.text, language)
+    if language == "component":
+        return _find_in_component(ruler)
+    parsed = _parse(ruler, language)
+    return outline.find(ruler, language) if parsed is None else parsed
+
+
+def has_grammar(language: str) -> bool:
+    """Whether a parser serves this language here."""
+    return _tools(language) is not None
+
+
+def _settle(text: str, language: str) -> str:
+    """Which of the languages that share an extension this is."""
+    if language == "h":
+        if _OBJC.search(text):
+            return "objc"
+        return "cpp" if _CPP.search(text) else "c"
+    if language == "m":
+        return "objc" if _OBJC.search(text) else "matlab"
+    return language
+
+
+def _parse(ruler: Ruler, language: str) -> tuple[list[Definition], set[int]] | None:
+    tools = _tools(language)
+    if tools is None or any(len(row) > LONGEST_LINE for row in ruler.rows):
+        return None
+    parser, query = tools
+    # A NUL ends the text for most lexers; a lone surrogate has no UTF-8 form. Rows stay the same.
+    data = ruler.text.replace("\0", " ").encode("utf-8", "replace")
+    begun = time.thread_time()
+
+    def too_slow(offset: int, _error: bool) -> bool:
+        return time.thread_time() - begun > PATIENCE + offset / PACE
+
+    try:
+        tree = parser.parse(lambda offset, _: data[offset : offset + _BLOCK], progress_callback=too_slow)
+    except ValueError:
+        parser.reset()
+        return None
+    return _read(ruler, language, query, tree.root_node)
+
+
+def _read(ruler: Ruler, language: str, query: Query, root: Node) -> tuple[list[Definition], set[int]]:
+    from tree_sitter import QueryCursor  # here for the reason given in _tools
+
+    definitions: dict[tuple[int, int], Definition] = {}
+    leads: set[int] = set()
+    for _, captures in QueryCursor(query).matches(root):
+        for node in captures.get("lead", ()):
+            first, column = node.start_point
+            line = ruler.rows[first]
+            if len(line) - len(line.lstrip()) >= column:
+                leads.update(range(first, _last_row(node) + 1))
+        for node in captures.get("def", ()):
+            ends = captures.get("end")
+            name = _name(captures, language)
+            found = Definition(node.start_point.row, _last_row(ends[0] if ends else node), name)
+            known = definitions.get((found.first, found.last))
+            if known is None or (known.name is None and name):
+                definitions[found.first, found.last] = found
+    for one in definitions.values():
+        leads.discard(one.first)
+    return list(definitions.values()), leads
+
+
+def _last_row(node: Node) -> int:
+    row, column = node.end_point
+    return row - 1 if column == 0 and row > node.start_point.row else row
+
+
+def _name(captures: dict[str, list[Node]], language: str) -> str | None:
+    """What a definition is called, as people write it: no generics, no pointers, a dot between the parts."""
+    names = [_spell(_text(node), language) for node in captures.get("name", ())]
+    name = " ".join(filter(None, names))
+    owner = captures.get("owner")
+    if not owner:
+        return name or None
+    prefix = _receiver(_text(owner[0]), language)
+    joint = " " if language in {"haskell", "hcl"} else "."
+    return f"{prefix}{joint}{name}" if prefix and name else prefix or name or None
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"")[:400].decode("utf-8", "replace")
+
+
+def _receiver(text: str, language: str) -> str:
+    """The type in a Go receiver ``(e *Engine[T])``; otherwise the text itself, without ``self``."""
+    if language == "go":
+        words = re.findall(r"\w+", re.sub(r"\[.*", "", text))
+        return words[-1] if words else ""
+    return "" if text == "self" else text.replace("::", ".")
+
+
+def _spell(raw: str, language: str) -> str:
+    if language in {"css", "scss", "make"}:
+        return " ".join(raw.split())[:80]
+    if raw[:1] in _QUOTES and len(raw) > 1:
+        return raw.strip(_QUOTES)[:80]
+    if "operator" in raw and language in {"cpp", "csharp"}:
+        return raw.partition("(")[0].strip(" *&").replace("::", ".") or raw
+    if language in {"json", "yaml", "toml", "haskell"}:
+        return raw.splitlines()[0][:80]
+    name = raw[:1] + raw[1:].partition("(")[0]
+    while (shorter := re.sub(r"<[^<>]*>", "", name)) != name:
+        name = shorter
+    name = re.split(r"[\[{\s]+(?:where|when|extends|do)\b|[\[{<]", name)[0]
+    words = name.replace("::", ".").replace("\\", ".").replace(":", ".").replace("*", " ").replace("&", " ").split()
+    return words[-1].strip("(),;")[:80] if words else ""
+
+
+@lru_cache(maxsize=64)
+def _tools(language: str) -> tuple[Parser, Query] | None:
+    """The parser and query of a language, loaded when its first file comes; None if this machine has none."""
+    source = grammars.QUERIES.get(language)
+    if source is None:
+        return None
+    try:
+        # Searching needs no parser, and start-up should not pay for one: only the grammar asked for is loaded.
+        from tree_sitter import Parser, Query
+        from tree_sitter_language_pack import SupportedLanguage, get_language
+
+        grammar = get_language(cast("SupportedLanguage", language))
+        return Parser(grammar), Query(grammar, source)
+    except (ImportError, LookupError, OSError):
+        return None
+
+
+def _find_in_component(ruler: Ruler) -> tuple[list[Definition], set[int]]:
+    """A Vue, Svelte or Astro file: its sections, and the definitions of its scripts.
+
+    The script is parsed with everything else blanked out, so that rows stay what they are.
+    """
+    definitions: list[Definition] = []
+    scripts = [False] * len(ruler)
+    row = 0
+    while row < len(ruler):
+        opened = _SECTION.match(ruler.rows[row])
+        if not opened:
+            row += 1
+            continue
+        closing = f"</{opened[1]}>"
+        last = row
+        while last < len(ruler) - 1 and not ruler.rows[last].startswith(closing) and closing not in ruler.rows[row]:
+            last += 1
+        definitions.append(Definition(row, last, opened[1]))
+        if opened[1] == "script":
+            scripts[row + 1 : last] = [True] * max(last - row - 1, 0)
+        row = last + 1
+    if ruler.rows[0].strip() == "---":
+        fence = next((n for n in range(1, len(ruler)) if ruler.rows[n].strip() == "---"), 1)
+        scripts[1:fence] = [True] * (fence - 1)
+    script = Ruler("\n".join(line if inside else "" for line, inside in zip(ruler.rows, scripts, strict=True)))
+    inner, leads = find(script, "typescript")
+    return [*definitions, *inner], leads

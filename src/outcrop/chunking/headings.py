@@ -1,0 +1,280 @@
+"""Where the headings of a prose format are, and what must not be cut in two.
+
+Every reader here takes a text and gives headings in order; what becomes of them is decided in ``markup.py``.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+TITLE_LIMIT = 100
+"""Characters kept of a heading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading.
+
+    Attributes:
+        line: 0-based line on which its section begins (the overline, where there is one).
+        level: 1 for the highest.
+        title: Without markup.
+        lines: How many lines the heading itself takes; 0 if other text stands on its last line.
+        offset: Where on the line it begins, where that is not column 0.
+    """
+
+    line: int
+    level: int
+    title: str
+    lines: int = 1
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a reader found.
+
+    Attributes:
+        headings: In order.
+        solid: Line ranges that are not cut while they fit: fences, tables, literal blocks.
+        title: Title from the front matter.
+    """
+
+    headings: list[Heading] = field(default_factory=list)
+    solid: list[tuple[int, int]] = field(default_factory=list)
+    title: str | None = None
+
+
+def read_markdown(text: str) -> Layout:
+    """CommonMark by a real parser: headings of both styles at the top level, none inside fences, quotes or HTML."""
+    front, title, body = _front_matter(text)
+    layout = Layout(title=title)
+    if front:
+        layout.solid.append((0, front))
+    tokens = _markdown().parse(body)
+    for at, token in enumerate(tokens):
+        if token.map is None or token.level != 0:
+            continue
+        first, stop = token.map
+        if token.type == "heading_open":
+            heading = Heading(first, int(token.tag[1:]), _plain(tokens[at + 1].content), stop - first)
+            layout.headings.append(heading)
+        elif token.type in {"fence", "code_block", "html_block", "table_open"}:
+            layout.solid.append((first, stop))
+    return layout
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    # Indexing needs the parser, searching does not: it is imported when the first document comes.
+    from markdown_it import MarkdownIt
+
+    # What stands inside a paragraph is not our business, and takes most of the time.
+    return MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
+
+
+def _front_matter(text: str) -> tuple[int, str | None, str]:
+    """Lines of the front matter, its title, and the text without it and without odd line ends, line for line."""
+    lines = text.split("\n")
+    end = 0
+    if lines[0].rstrip() in {"---", "+++"}:
+        end = next((n + 1 for n in range(1, min(len(lines), 200)) if lines[n].rstrip() == lines[0].rstrip()), 0)
+    title = None
+    for line in lines[1 : end - 1] if end else ():
+        found = re.match(r"""title\s*[:=]\s*["']?(.+?)["']?\s*$""", line)
+        title = found[1][:TITLE_LIMIT] if found else title
+    lines[:end] = [""] * end
+    # The parser ends lines at a lone carriage return too.
+    return end, title, "\n".join(lines).replace("\r", " ")
+
+
+_LINK = re.compile(r"!?\[([^\]]*)\](\([^)]*\)|\[[^\]]*\])?")
+_MARKS = re.compile(r"[*`]+|(?<!\w)_+|_+(?!\w)|<[^>]+>|\s*\{[#:.][^}]*\}\s*$|\s+#+\s*$")
+
+
+def _plain(title: str) -> str:
+    """A heading's words: links, emphasis and anchors gone."""
+    text = _MARKS.sub("", _LINK.sub(r"\1", title))
+    return " ".join(html.unescape(text).split())[:TITLE_LIMIT]
+
+
+_RULE = re.compile(r"([!-/:-@\[-`{-~])\1+\s*$")
+
+
+def read_rst(text: str) -> Layout:
+    """Underlined titles, with or without an overline; the level is the order in which the styles appear."""
+    layout = Layout()
+    lines = text.split("\n")
+    styles: list[tuple[str, bool]] = []
+    at = 0
+    while at < len(lines) - 1:
+        heading = _rst_heading(lines, at, styles)
+        if heading:
+            layout.headings.append(heading)
+            at += heading.lines
+        else:
+            at += 1
+    return layout
+
+
+def _rst_heading(lines: list[str], at: int, styles: list[tuple[str, bool]]) -> Heading | None:
+    if at and lines[at - 1].strip() and not _RULE.match(lines[at - 1]):
+        return None
+    over = _RULE.match(lines[at])
+    title = lines[at + 1] if over else lines[at]
+    below = at + 2 if over else at + 1
+    under = _RULE.match(lines[below]) if below < len(lines) else None
+    if not under or not title.strip() or (not over and title[0].isspace()) or _RULE.match(title):
+        return None
+    width = len(lines[below].rstrip())
+    if width < min(len(title.strip()), 4) or width < len(title.strip()) * 0.7 or (over and over[1] != under[1]):
+        return None
+    style = (under[1], over is not None)
+    if style not in styles:
+        styles.append(style)
+    return Heading(at, styles.index(style) + 1, _plain(title.replace("``", "")), below - at + 1)
+
+
+def read_asciidoc(text: str) -> Layout:
+    """``=`` titles outside of delimited blocks."""
+    layout = Layout()
+    fence: str | None = None
+    opened = 0
+    for number, line in enumerate(text.split("\n")):
+        bare = line.rstrip()
+        if fence:
+            if bare == fence:
+                layout.solid.append((opened, number + 1))
+                fence = None
+        elif re.fullmatch(r"-{4,}|\.{4,}|={4,}|\*{4,}|_{4,}|\+{4,}|/{4,}|\|===|```\w*", bare):
+            fence, opened = bare[:3] if bare.startswith("```") else bare, number
+        elif found := re.match(r"(={1,6}|#{1,6})\s+(\S.*?)(\s+\1)?\s*$", line):
+            layout.headings.append(Heading(number, len(found[1]), _plain(found[2])))
+    return layout
+
+
+_HTML_HEADING = re.compile(r"<h([1-6])\b[^>]*>(.*?)</h\1\s*>", re.IGNORECASE | re.DOTALL)
+_HTML_HIDDEN = re.compile(r"<!--.*?-->|<(script|style|pre|textarea)\b.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
+_HTML_TITLE = re.compile(r"<title\b[^>]*>(.*?)</title\s*>", re.IGNORECASE | re.DOTALL)
+
+
+def read_html(text: str) -> Layout:
+    """``h1`` to ``h6`` outside of comments, scripts and listings."""
+    hidden = [(m.start(), m.end()) for m in _HTML_HIDDEN.finditer(text)]
+    title = _HTML_TITLE.search(text)
+    layout = Layout(title=_plain(title[1]) or None if title else None)
+    line, at, skip = 0, 0, 0
+    for found in _HTML_HEADING.finditer(text):
+        while skip < len(hidden) and hidden[skip][1] <= found.start():
+            skip += 1
+        if skip < len(hidden) and hidden[skip][0] <= found.start():
+            continue
+        line += text.count("\n", at, found.start())
+        at = found.start()
+        begin = text.rfind("\n", 0, at) + 1
+        offset = at - begin if text[begin:at].strip() else 0
+        words = _plain(found[2])
+        after = text[found.end() : text.find("\n", found.end()) % (len(text) + 1)]
+        height = 0 if after.strip() else found[0].count("\n") + 1
+        layout.headings.append(Heading(line, int(found[1]), words, height, offset))
+    return layout
+
+
+def read_wiki(text: str) -> Layout:
+    """A Fossil wiki page or technote: no name tells its markup, so headings of Markdown and of HTML both count."""
+    markdown, page = read_markdown(text), read_html(text)
+    taken = {heading.line for heading in markdown.headings}
+    inside = [range(*stretch) for stretch in markdown.solid if not _HTML_HEADING.search(_lines(text, *stretch))]
+    extra = [h for h in page.headings if h.line not in taken and not any(h.line in block for block in inside)]
+    return Layout(sorted(markdown.headings + extra, key=lambda h: (h.line, h.offset)), markdown.solid, markdown.title)
+
+
+def _lines(text: str, first: int, stop: int) -> str:
+    return "\n".join(text.split("\n")[first:stop])
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """A format whose headings are one line each: the pattern, how deep a heading is, and what hides one."""
+
+    heading: re.Pattern[str]
+    level: Callable[[str], int]
+    fence: re.Pattern[str] | None = None
+    close: re.Pattern[str] | None = None
+
+
+_LATEX = {"part": 1, "chapter": 2, "section": 3, "subsection": 4, "subsubsection": 5, "paragraph": 6}
+_TEXINFO = {
+    "top": 1, "chapter": 1, "unnumbered": 1, "appendix": 1, "section": 2, "unnumberedsec": 2, "subsection": 3,
+    "unnumberedsubsec": 3, "subsubsection": 4,
+}  # fmt: skip
+_STYLES: dict[str, _Style] = {
+    "org": _Style(
+        re.compile(r"(?P<mark>\*+)\s+(?P<title>.+)"),
+        len,
+        re.compile(r"\s*#\+begin_", re.IGNORECASE),
+        re.compile(r"\s*#\+end_", re.IGNORECASE),
+    ),
+    "latex": _Style(
+        re.compile(r"\s*\\(?P<mark>part|chapter|(?:sub){0,2}section|paragraph)\*?(?:\[[^\]]*\])?\{(?P<title>.+?)\}"),
+        _LATEX.__getitem__,
+        re.compile(r"\s*\\begin\{(verbatim|lstlisting|minted)\}"),
+        re.compile(r"\s*\\end\{(verbatim|lstlisting|minted)\}"),
+    ),
+    "typst": _Style(re.compile(r"(?P<mark>=+)\s+(?P<title>.+)"), len, re.compile(r"\s*```"), re.compile(r"\s*```")),
+    "mediawiki": _Style(re.compile(r"(?P<mark>={1,6})\s*(?P<title>[^=\s].*?)\s*=*\s*$"), len),
+    "textile": _Style(re.compile(r"h(?P<mark>[1-6])(?:\([^)]*\))?\.\s+(?P<title>.+)"), int),
+    "pod": _Style(re.compile(r"=head(?P<mark>[1-4])\s+(?P<title>.+)"), int),
+    "rdoc": _Style(re.compile(r"(?P<mark>={1,6})\s*(?P<title>[^=\s].*)"), len),
+    "texinfo": _Style(
+        re.compile(rf"@(?P<mark>{'|'.join(_TEXINFO)})\s+(?P<title>.+)"),
+        _TEXINFO.__getitem__,
+        re.compile(r"@(example|verbatim|lisp)\b"),
+        re.compile(r"@end (example|verbatim|lisp)\b"),
+    ),
+    "man": _Style(
+        re.compile(r"\.(?P<mark>SH|SS|Sh|Ss)\s+\"?(?P<title>[^\"]+)"), lambda mark: 1 if mark[1] in "Hh" else 2
+    ),
+}
+
+
+def _read_style(text: str, style: _Style) -> Layout:
+    layout = Layout()
+    opened: int | None = None
+    for number, line in enumerate(text.split("\n")):
+        if opened is not None:
+            if style.close and style.close.match(line):
+                layout.solid.append((opened, number + 1))
+                opened = None
+        elif style.fence and style.fence.match(line):
+            opened = number
+        elif found := style.heading.match(line):
+            layout.headings.append(Heading(number, style.level(found["mark"]), _plain(found["title"])))
+    return layout
+
+
+_READERS: dict[str, Callable[[str], Layout]] = {
+    "markdown": read_markdown,
+    "rst": read_rst,
+    "text": read_rst,
+    "asciidoc": read_asciidoc,
+    "html": read_html,
+    "wiki": read_wiki,
+}
+
+FORMATS = frozenset(_READERS) | frozenset(_STYLES)
+"""Names of the prose formats."""
+
+
+def read(text: str, language: str) -> Layout:
+    """The headings of a text in one of :data:`FORMATS`."""
+    style = _STYLES.get(language)
+    return _read_style(text, style) if style else _READERS[language](text)

@@ -1,0 +1,193 @@
+"""Definitions by pattern, for languages that have no grammar here (Crystal, COBOL …) or whose grammar gave up.
+
+A line that matches begins a definition. Where it ends is read from the indentation, as a person does: at the first line
+that is not deeper, the closing ``end`` or ``}`` included. In flat formats (sections of an ``.ini``, labels in assembly)
+it ends where the next begins.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from outcrop.chunking.pack import Definition
+from outcrop.chunking.ruler import Ruler
+
+_NAME = r"(?P<name>[\w.:$!?@~-]+)"
+_QUOTED = r"""["'](?P<name>[^"']+)["']"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """How a language looks from afar.
+
+    Attributes:
+        pattern: What begins a definition, matched at the start of a line after its indentation.
+        comment: What begins a line that belongs to the definition below it.
+        flat: Definitions do not nest and last until the next one.
+        ignore_case: Keywords may be in capitals.
+    """
+
+    pattern: str
+    comment: str = r"#|//|--|/\*|\*|;|@"
+    flat: bool = False
+    ignore_case: bool = False
+
+
+_MODIFIERS = (
+    r"(?:(?:export|default|declare|pub(?:\([^)]*\))?|public|private|protected|internal|static|final|abstract|async|override|"
+    r"sealed|open|data|case|unsafe|const|virtual|inline|extern|local|readonly|partial|implicit|lazy)\s+)*"
+)
+
+OUTLINES: dict[str, Outline] = {
+    "crystal": Outline(
+        r"(?:(?:private|protected|abstract)\s+)*"
+        r"(?:def|class|module|struct|macro|enum|lib|fun|annotation|union)\s+(?P<name>[^\s(<;]+)"
+        rf"|(?:describe|context|it|pending)\s+(?P<title>{_QUOTED.replace('?P<name>', '')}|[A-Z]\w*)",
+        comment=r"#|@\[",
+    ),
+    "nim": Outline(
+        rf"(?:proc|func|method|iterator|template|macro|converter)\s+`?{_NAME}|(?:type|const|let|var)\s*$|type\s+(?P<type>\w+)",
+        comment=r"#|\{\.",
+    ),
+    "cobol": Outline(
+        r"(?:\d{6})?\s*(?P<name>[\w-]+(?:\s+(?:division|section))?)\s*\.\s*$",
+        r"\*|\d{6}\*",
+        flat=True,
+        ignore_case=True,
+    ),
+    "ada": Outline(
+        rf"(?:overriding\s+)?(?:procedure|function|package(?:\s+body)?|task(?:\s+(?:body|type))?|protected|type)\s+{_NAME}",
+        ignore_case=True,
+    ),
+    "pascal": Outline(
+        rf"(?:class\s+)?(?:procedure|function|constructor|destructor|unit|program)\s+{_NAME}|(?P<type>\w+)\s*=\s*"
+        r"(?:class|record|interface)\b",
+        comment=r"//|\{|\(\*",
+        ignore_case=True,
+    ),
+    "groovy": Outline(
+        rf"{_MODIFIERS}(?:def|class|interface|trait|enum|void|task|stage\(?)\s+['\"]?{_NAME}|(?P<type>\w+)\s*\{{\s*$"
+    ),
+    "vim": Outline(rf"(?:fu(?:nction)?|def|aug(?:roup)?)!?\s+{_NAME}", comment='"'),
+    "tcl": Outline(rf"(?:proc|method|namespace\s+eval|oo::class\s+create)\s+{_NAME}"),
+    "verilog": Outline(rf"(?:module|interface|package|class|function|task|program)\s+(?:automatic\s+)?{_NAME}"),
+    "vhdl": Outline(
+        rf"(?:entity|architecture|package(?:\s+body)?|process|component|function|procedure)\s+{_NAME}", ignore_case=True
+    ),
+    "v": Outline(rf"{_MODIFIERS}(?:fn(?:\s*\([^)]*\))?|struct|enum|interface|union|type)\s+{_NAME}"),
+    "basic": Outline(
+        rf"(?:(?:public|private|friend|shared|protected|static|overrides)\s+)*"
+        rf"(?:sub|function|class|module|property(?:\s+[gls]et)?|type|enum|structure|interface|namespace)\s+{_NAME}",
+        comment="'|rem",
+        ignore_case=True,
+    ),
+    "haxe": Outline(rf"{_MODIFIERS}(?:function|class|interface|enum|typedef|abstract)\s+{_NAME}"),
+    "coffeescript": Outline(rf"class\s+{_NAME}|(?P<type>@?[\w.$]+)\s*[=:]\s*(?:\([^)]*\))?\s*[-=]>"),
+    "awk": Outline(rf"(?:function|func)\s+{_NAME}|(?P<type>BEGIN|END)\b"),
+    "assembly": Outline(r"(?P<name>[A-Za-z_]\w*):", comment=r";|#|//|@|\.(?:globl?|type|align|p2align)", flat=True),
+    "batch": Outline(r":(?P<name>[A-Za-z]\w*)", comment=r"::|rem\b", flat=True, ignore_case=True),
+    "graphql": Outline(
+        rf"(?:extend\s+)?(?:type|input|enum|interface|union|scalar|query|mutation|subscription|fragment|directive)\s+{_NAME}"
+    ),
+    "prolog": Outline(r"(?P<name>[a-z]\w*)\s*(?:\(|:-)", comment="%"),
+    "smalltalk": Outline(rf"!?{_NAME} (?:class )?>> "),
+    "dockerfile": Outline(r"FROM\s+(?:.*\s+AS\s+)?(?P<name>\S+)", flat=True, ignore_case=True),
+    "ini": Outline(r"\[(?P<name>[^\]]+)\]", comment=r"#|;", flat=True),
+    "toml": Outline(r"\[+(?P<name>[^\]]+)\]+", comment="#", flat=True),
+    "yaml": Outline(r"""["']?(?P<name>[\w./-]+)["']?:(?:\s|$)""", comment="#"),
+    "json": Outline(r'"(?P<name>[^"]+)"\s*:'),
+    "r": Outline(r"(?P<name>[\w.]+)\s*(?:<-|=)\s*function\b", comment="#"),
+    "perl": Outline(rf"(?:sub|package|method)\s+{_NAME}", comment="#"),
+    "julia": Outline(rf"(?:function|macro|module|(?:mutable\s+)?struct|abstract\s+type)\s+{_NAME}", comment='#|"""'),
+    "fortran": Outline(
+        rf"(?:(?:pure|elemental|recursive|integer|real|logical|module)\s+)*(?:subroutine|function|module|program)\s+{_NAME}",
+        comment="!",
+        ignore_case=True,
+    ),
+    "sql": Outline(
+        rf"create\s+(?:or\s+replace\s+)?(?:\w+\s+)*?{_NAME}\s*(?:\(|as\b|$)", comment="--", ignore_case=True
+    ),
+    "css": Outline(r"(?P<name>[^\s{};/][^{};]*?)\s*\{"),
+    "haskell": Outline(r"(?P<name>[a-z_][\w']*)\s+(?:::|[^=]*=)|(?:data|class|instance|newtype|type)\s+(?P<type>\w+)"),
+    "clojure": Outline(rf"\((?:def\w*|ns|define)\s+\(?{_NAME}", comment=";"),
+    "hcl": Outline(r'(?P<name>\w+(?:\s+"[^"]+")*)\s*\{'),
+    "make": Outline(r"(?P<name>[\w./%-]+)\s*:(?!=)", comment="#"),
+    "generic": Outline(
+        rf"{_MODIFIERS}(?:def|defp|defmodule|defmacro|class|function|fn|func|fun|sub|module|struct|enum|interface|trait|impl|"
+        rf"object|type|namespace|macro|record|protocol|extension|package|proc|union|contract)\b[\s*&]*{_NAME}"
+        r"|(?:(?:public|private|protected|static|final|inline|virtual|extern|const|unsigned|struct)\s+)+"
+        r"[\w<>\[\],.?:*&\s]*?(?P<method>[\w:~]+)\s*\([^;]*$"
+        r"|[A-Za-z_][\w<>:*&]*[\s*&]+(?P<plain>[A-Za-z_][\w:~]*)\s*\([^;=]*$"
+    ),
+}
+"""By language; ``generic`` serves every other."""
+
+_ALIKE = {"scss": "css", "scheme": "clojure", "racket": "clojure", "commonlisp": "clojure", "elisp": "clojure"}
+_KEYWORDS = frozenset("if else for while switch return catch do elif when unless until case with and or not in".split())
+
+
+def outline_of(language: str) -> Outline:
+    """The outline of a language, or the generic one."""
+    return OUTLINES.get(_ALIKE.get(language, language), OUTLINES["generic"])
+
+
+def find(ruler: Ruler, language: str) -> tuple[list[Definition], set[int]]:
+    """Definitions and leading rows of a text.
+
+    Args:
+        ruler: The text.
+        language: A key of :data:`OUTLINES` or any other language.
+    """
+    outline = outline_of(language)
+    begins, comment = _compiled(outline)
+    starts: list[tuple[int, str | None]] = []
+    leads: set[int] = set()
+    for row, line in enumerate(ruler.rows):
+        bare = line.strip()
+        if not bare:
+            continue
+        found = begins.match(bare)
+        if found:
+            name = next((group for group in found.groupdict().values() if group), None)
+            if name is None or name.lower() not in _KEYWORDS:
+                starts.append((row, name.strip("\"'") if name else None))
+                continue
+        if comment.match(bare):
+            leads.add(row)
+    if outline.flat:
+        edges = [row for row, _ in starts[1:]] + [len(ruler)]
+        return [Definition(a, b - 1, name) for (a, name), b in zip(starts, edges, strict=True)], leads
+    marks = {row for row, _ in starts}
+    return [Definition(row, _last(ruler, row, marks), name) for row, name in starts], leads
+
+
+@cache
+def _compiled(outline: Outline) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    flags = re.IGNORECASE if outline.ignore_case else 0
+    return re.compile(outline.pattern, flags), re.compile(outline.comment, re.IGNORECASE)
+
+
+def _last(ruler: Ruler, first: int, marks: set[int]) -> int:
+    """The last row of what begins at ``first``, by indentation."""
+    margin = ruler.indent(first)
+    last = first
+    bodied = False
+    for row in range(first + 1, len(ruler)):
+        if ruler.blank(row):
+            continue
+        if ruler.indent(row) > margin:
+            last, bodied = row, True
+            continue
+        if row in marks:
+            break
+        if ruler.closer(row):
+            if ruler.indent(row) == margin:
+                return row
+            break
+        if ruler.rows[row].strip() in {"{", "begin", "BEGIN"} and not bodied:
+            last = row
+            continue
+        break
+    return last

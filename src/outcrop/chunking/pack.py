@@ -1,0 +1,231 @@
+"""From nested definitions to slices: small neighbours together, large ones cut at what is nested in them.
+
+Whoever reads a language, with a parser or with patterns, hands over :class:`Definition` rows; this room decides what
+becomes a chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field
+
+from outcrop.chunking.ruler import CEILING, SMALL, TARGET, TINY, Ruler, Slice, code_cost
+
+DEPTH = 40
+"""Definitions nested deeper than this are left in their container: no person nests so deep, only hostile input does."""
+
+NAME_LIMIT = 120
+"""Characters of the names of a chunk that holds several definitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """Where something with a name stands.
+
+    Attributes:
+        first: First row.
+        last: Last row, included.
+        name: Its own name, not qualified; None for a stretch that is a unit without a name.
+    """
+
+    first: int
+    last: int
+    name: str | None
+
+
+@dataclass(slots=True)
+class Block:
+    """A definition with its leading comments, and what is defined inside it."""
+
+    first: int
+    stop: int
+    name: str | None
+    children: list[Block] = field(default_factory=list)
+    filler: bool = False
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A stretch under the ceiling that may still be joined with its neighbour."""
+
+    first: int
+    stop: int
+    names: list[str]
+    filler: bool
+    weight: int
+
+
+def pack(ruler: Ruler, definitions: Iterable[Definition], leads: Set[int]) -> list[Slice]:
+    """Cut a whole text.
+
+    Args:
+        ruler: The text.
+        definitions: In any order; nested or apart. Where two overlap, the later one loses its first rows.
+        leads: Rows of comments, decorators and attributes alone: directly above a definition they are part of it.
+
+    Returns:
+        Slices in order, none blank, that cover every character that is not blank.
+    """
+    return _cut(ruler, Block(0, len(ruler), None, nest(definitions, leads)))
+
+
+def nest(definitions: Iterable[Definition], leads: Set[int]) -> list[Block]:
+    """Definitions as trees, with qualified names, each grown upwards over its leading comments."""
+    roots: list[Block] = []
+    trail: list[tuple[Block, str | None]] = []
+    for one in sorted(definitions, key=lambda d: (d.first, -d.last)):
+        while trail and trail[-1][0].stop <= one.first:
+            trail.pop()
+        parent = trail[-1][0] if trail else None
+        siblings = parent.children if parent else roots
+        first = one.first
+        if siblings and siblings[-1].stop > first:
+            first = siblings[-1].stop
+        last = min(one.last, parent.stop - 1) if parent else one.last
+        if last < first or len(trail) > DEPTH:
+            continue
+        if parent and last == parent.stop - 1 and (first == parent.first or one.name == trail[-1][1]):
+            # A wrapper and what it wraps (template and class, export and function): one definition.
+            if parent.name is None:
+                parent.name = _qualify(trail[-2][0].name if len(trail) > 1 else None, one.name)
+                trail[-1] = (parent, one.name)
+            continue
+        block = Block(first, last + 1, _qualify(parent.name if parent else None, one.name))
+        floor = siblings[-1].stop if siblings else parent.first + 1 if parent else 0
+        while block.first > floor and block.first - 1 in leads:
+            block.first -= 1
+        siblings.append(block)
+        trail.append((block, one.name))
+    return roots
+
+
+def _qualify(owner: str | None, name: str | None) -> str | None:
+    if not owner or not name:
+        return name or owner
+    # Titles of test blocks are sentences, and a dot between sentences cannot be read.
+    return f"{owner} > {name}" if " " in name or " " in owner else f"{owner}.{name}"
+
+
+def _cut(ruler: Ruler, block: Block) -> list[Slice]:
+    slices: list[Slice] = []
+    pending: list[_Piece] = []
+
+    def flush() -> None:
+        for piece in _join(ruler, pending):
+            slices.extend(ruler.slices(piece.first, piece.stop, _title(piece.names), code_cost))
+        pending.clear()
+
+    for unit in _units(ruler, block):
+        weight = ruler.weight(unit.first, unit.stop)
+        if weight <= CEILING:
+            names = [unit.name] if unit.name else []
+            pending.append(_Piece(unit.first, unit.stop, names, unit.filler, weight))
+            continue
+        flush()
+        if _worth_opening(ruler, unit, weight):
+            slices += _cut(ruler, unit)
+        else:
+            slices += ruler.slices(unit.first, unit.stop, unit.name, code_cost)
+    flush()
+    return slices
+
+
+def _worth_opening(ruler: Ruler, block: Block, weight: int) -> bool:
+    """Whether what is nested is substantial: a function is not torn apart for a two-line closure."""
+    weights = [ruler.weight(child.first, child.stop) for child in block.children]
+    return any(w >= SMALL for w in weights) or 2 * sum(weights) >= weight > 0
+
+
+def _units(ruler: Ruler, block: Block) -> list[Block]:
+    """The children of a block and what stands between them, without a blank row lost or a brace left alone."""
+    units: list[Block] = []
+    at = block.first
+    for child in (*block.children, Block(block.stop, block.stop, None)):
+        gap = Block(at, child.first, block.name, filler=True)
+        while gap.first < gap.stop and ruler.blank(gap.first):
+            gap.first += 1
+        if units:
+            # Closers belong to what they close.
+            closed = gap.first
+            while closed < gap.stop and ruler.closer(closed):
+                closed += 1
+            if closed == gap.stop or not ruler.blank_between(gap.first, closed):
+                units[-1].stop = closed
+                gap.first = closed
+        if gap.first < gap.stop and not ruler.blank_between(gap.first, gap.stop):
+            if not units and block.name and child.first < block.stop and ruler.weight(gap.first, gap.stop) < TINY:
+                child.first = gap.first
+            else:
+                units.append(gap)
+        if child.first < child.stop:
+            units.append(child)
+        at = child.stop
+    return units
+
+
+def _join(ruler: Ruler, pieces: Sequence[_Piece]) -> list[_Piece]:
+    """Put small neighbours together, then give scraps to the nearer neighbour."""
+    joined: list[_Piece] = []
+    for piece in pieces:
+        if joined and _belong(joined[-1], piece):
+            _merge(joined[-1], piece)
+        else:
+            joined.append(piece)
+    kept: list[_Piece] = []
+    for at, piece in enumerate(joined):
+        if not piece.filler or piece.weight >= TINY:
+            kept.append(piece)
+            continue
+        above = kept[-1] if kept else None
+        below = joined[at + 1] if at + 1 < len(joined) else None
+        fits_above = above is not None and above.weight + piece.weight <= CEILING
+        fits_below = below is not None and below.weight + piece.weight <= CEILING
+        if above and fits_above and not (fits_below and _nearer_below(ruler, above, piece, below)):
+            _merge(above, piece)
+        elif below and fits_below:
+            below.first, below.weight = piece.first, below.weight + piece.weight
+        else:
+            kept.append(piece)
+    return kept
+
+
+def _nearer_below(ruler: Ruler, above: _Piece, piece: _Piece, below: _Piece | None) -> bool:
+    if below is None:
+        return False
+
+    def edge(first: int, stop: int) -> int:
+        return sum(map(ruler.blank, range(first, stop)))
+
+    last = piece.stop
+    while last > piece.first and ruler.blank(last - 1):
+        last -= 1
+    end = above.stop
+    while end > above.first and ruler.blank(end - 1):
+        end -= 1
+    return edge(last, below.first) <= edge(end, piece.first)
+
+
+def _belong(a: _Piece, b: _Piece) -> bool:
+    if a.weight + b.weight > TARGET:
+        return False
+    if a.names and a.names == b.names and not a.filler:
+        return True
+    return (a.filler or a.weight <= SMALL) and (b.filler or b.weight <= SMALL)
+
+
+def _merge(a: _Piece, b: _Piece) -> None:
+    a.stop = b.stop
+    a.weight += b.weight
+    a.names += [name for name in b.names if name not in a.names]
+    a.filler = a.filler and b.filler
+
+
+def _title(names: Sequence[str]) -> str | None:
+    """The names of a chunk, as many as are readable."""
+    title = ""
+    for name in names:
+        longer = f"{title}, {name}" if title else name
+        if len(longer) > NAME_LIMIT:
+            return f"{title}, …" if title else f"{name[: NAME_LIMIT - 1]}…"
+        title = longer
+    return title or None

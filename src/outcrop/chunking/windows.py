@@ -1,0 +1,34 @@
+"""Anything without a structure of its own: windows that overlap, so that what a cut divides is whole in one of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+from outcrop.chunking.ruler import CEILING, Ruler, Slice, prose_cost
+
+OVERLAP = CEILING // 4
+"""Tokens that a window shares with the one before it."""
+
+
+def cut_windows(text: str) -> list[Slice]:
+    """Windows of as many rows as fit, each beginning about a quarter before the end of the last one."""
+    whole = Ruler(text)
+    cuts: list[int] = []
+    for row in range(len(whole)):
+        if whole.weight(row, row + 1) > OVERLAP:
+            cuts += whole.parts(row, OVERLAP)
+    ruler = Ruler(text, cuts) if cuts else whole
+    slices: list[Slice] = []
+    first = 0
+    while first < len(ruler):
+        if ruler.blank(first):
+            first += 1
+            continue
+        stop = max(bisect_right(ruler.sums, ruler.sums[first] + CEILING) - 1, first + 1)
+        slices += ruler.slices(first, stop, None, prose_cost)
+        if ruler.blank_between(stop, len(ruler)):
+            break
+        # At least one row forward, and never past the end of this window.
+        back = bisect_left(ruler.sums, ruler.sums[stop] - OVERLAP)
+        first = min(max(back, first + 1), stop)
+    return slices
