@@ -57,12 +57,12 @@ def test_each_layer_is_stronger_than_the_one_before(root: Path, own: Path) -> No
     }
 
 
-def test_exclude_and_kinds_add_up_with_the_stronger_layer_last(root: Path, own: Path) -> None:
+def test_exclude_and_kinds_add_up_so_that_the_stronger_layer_decides(root: Path, own: Path) -> None:
     (root / "outcrop.toml").write_text('exclude = ["vendor/"]\n[kinds]\n"notes/**" = "doc"\n')
     own.write_text('exclude = ["*.log"]\n')
     settings = load(root, own, {"exclude": ("!vendor/ours",)}, KINDS="notes/ai/**=instruction, *.x = code")
     assert settings.exclude == ("vendor/", "*.log", "!vendor/ours")
-    assert settings.kinds == (("notes/**", Kind.DOC), ("notes/ai/**", Kind.INSTRUCTION), ("*.x", Kind.CODE))
+    assert settings.kinds == (("notes/ai/**", Kind.INSTRUCTION), ("*.x", Kind.CODE), ("notes/**", Kind.DOC))
     assert settings.origins["exclude"] == f"outcrop.toml + {own} + --exclude"
 
 

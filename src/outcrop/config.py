@@ -63,7 +63,7 @@ class Settings:
         max_bytes: Larger files are not indexed.
         exclude: gitignore patterns of what is not indexed; the last one that matches decides.
         include_secrets: gitignore patterns of files to index although their names say that they hold secrets.
-        kinds: Pairs of gitignore pattern and kind; the last one that matches decides.
+        kinds: Pairs of gitignore pattern and kind; the first one that matches decides.
         origins: For each of the names above, where its value came from.
     """
 
@@ -107,7 +107,8 @@ def load_settings(
             value = _check(name, raw, origin(name))
             earlier = values.get(name)
             if name in ADDING and isinstance(earlier, tuple) and isinstance(value, tuple):
-                values[name] = earlier + value
+                # Of exclude patterns the last that matches decides, of kinds the first.
+                values[name] = value + earlier if name == "kinds" else earlier + value
                 origins[name] = f"{origins[name]} + {origin(name)}"
             else:
                 values[name] = value
