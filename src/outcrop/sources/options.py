@@ -1,0 +1,33 @@
+"""What a user may set about a source. Ignore files are not settings: they are part of the material."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from outcrop.model import Kind
+
+DEFAULT_MAX_BYTES = 1 << 20
+
+NOTEBOOK_ALLOWANCE = 32
+"""A notebook's bulk is its outputs (images, tables), which are dropped: it may be this many times the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Settings that decide what a source lists.
+
+    Attributes:
+        max_bytes: Larger files are skipped as ``OVERSIZE`` without being read (notebooks: 32 times as large).
+        exclude: Patterns in gitignore syntax, anchored at the root of the source, of what to leave out.
+        include_secrets: Patterns in the same syntax that bring in files which would be skipped as ``SECRET``.
+        kinds: ``(glob, kind)`` pairs that override the kind decided from the path.
+    """
+
+    max_bytes: int = DEFAULT_MAX_BYTES
+    exclude: tuple[str, ...] = ()
+    include_secrets: tuple[str, ...] = ()
+    kinds: tuple[tuple[str, Kind], ...] = ()
+
+    def limit(self, path: str) -> int:
+        """The most bytes that a file at ``path`` may have."""
+        return self.max_bytes * NOTEBOOK_ALLOWANCE if path.endswith(".ipynb") else self.max_bytes
