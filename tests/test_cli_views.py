@@ -124,8 +124,8 @@ def test_a_long_passage_shows_the_lines_that_match_and_full_shows_all() -> None:
     text = "".join(f"line {n}\n" for n in range(30)) + "the needle\n" + "".join(f"line {n}\n" for n in range(30))
     lines = shown(hit(text=text, lines=(1, 61)), query="needle")
     assert "  31  the needle" in lines
-    assert len(lines) == 1 + 8 + 1 + 2
-    assert lines[9] == "      … 53 more lines"
+    assert len(lines) == 1 + 6 + 1 + 2
+    assert lines[7] == "      … 55 more lines"
     everything = shown(hit(text=text, lines=(1, 61)), query="needle", full=True)
     assert len(everything) == 1 + 61 + 2
 
@@ -263,7 +263,7 @@ def test_a_build_with_nothing_to_do_is_one_line() -> None:
 
 def test_a_build_counts_what_it_left_out_and_names_it_when_asked() -> None:
     assert list(build_lines(report(skipped=SKIPS, cut=1), verbose=False))[-2:] == [
-        "1 passage longer than the model reads: it saw only their beginning",
+        "longer than the model reads, so it saw only the beginning: 1 passage",
         "left out 3: 2 binary, 1 larger than the size limit → outcrop index --verbose",
     ]
     assert list(build_lines(report(skipped=SKIPS), verbose=True))[-4:] == [

@@ -12,7 +12,7 @@ from outcrop.model import Answer, Hit, Kind, Mode
 from outcrop.surfaces.cli.terminal import Paint, cells, cut, fit
 from outcrop.surfaces.render import Line, counted, excerpt, harmless_line, passage
 
-SHOWN_LINES = 8
+SHOWN_LINES = 6
 """Lines of a passage: enough to judge it, few enough that ten hits are read in two screens."""
 
 OTHER_PATHS = 3

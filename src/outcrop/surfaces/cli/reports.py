@@ -33,7 +33,7 @@ def build_lines(report: BuildReport, *, verbose: bool) -> Iterator[str]:
         )
         yield f"took {duration(report.seconds)}"
     if report.cut:
-        yield f"{counted(report.cut, 'passage')} longer than the model reads: it saw only their beginning"
+        yield f"longer than the model reads, so it saw only the beginning: {counted(report.cut, 'passage')}"
     if artifacts == 0:
         yield "nothing here is indexed" + ("" if report.skipped else ": there is no file to index")
     yield from _skips(report.skipped, verbose=verbose, how="outcrop index --verbose")

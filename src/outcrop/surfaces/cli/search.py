@@ -72,8 +72,9 @@ def search_command(
 ) -> None:
     """Find the passages nearest to a question, or to a few words.
 
-    Each hit starts with its path and line. The last line says by which mode the hits were found, and why, where it
-    is not the one that was asked for.
+    Each hit starts with its path and line. Its score is how near the meaning is, from 0 to 1; in hybrid mode the order
+    counts matching words too. The last line says by which mode the hits were found, and why, where it is not the one
+    that was asked for.
     """
     text = " ".join(readable(word) for word in query)
     with open_index(directory, flags) as index:
