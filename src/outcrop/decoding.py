@@ -80,7 +80,8 @@ _ENCODINGS = (
 def refuse_name(path: str) -> SkipReason | None:
     """Why a file of this name need not be read: no text (``BINARY``), or written by a program (``MINIFIED``)."""
     name = path.rpartition("/")[2].lower()
-    if name.rpartition(".")[2] in BINARY_SUFFIXES:
+    _, dot, suffix = name.rpartition(".")
+    if dot and suffix in BINARY_SUFFIXES:
         return SkipReason.BINARY
     return SkipReason.MINIFIED if name in _LOCKS or _MINIFIED_NAME.search(name) else None
 
