@@ -205,7 +205,7 @@ def test_a_second_index_has_nothing_to_do(run: Run) -> None:
 def test_both_copies_are_named_and_paths_start_here(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("index")
     monkeypatch.chdir(folder / "src")
-    found = run("search", "-C", "..", "--path", "src/**", "-k", "1", "boil").out
+    found = run("search", "--path", "src/**", "-k", "1", "boil").out
     assert found.startswith("copy.py:1  ")
     assert "  also at kettle.py\n" in found
 

@@ -106,7 +106,7 @@ class PlainLines:
         now = self._clock()
         if progress.phase != self._phase:
             self._phase, self._since, self._base = progress.phase, now, progress.done
-        if now - self._last < LINE_EVERY_SECONDS:
+        if now - self._last < LINE_EVERY_SECONDS or (progress.total and progress.done >= progress.total):
             return
         self._last = now
         self._write(self._line(progress, now - self._since))
