@@ -40,11 +40,12 @@ class HashEmbedder:
     def __init__(self, dim: int = DEFAULT_DIM) -> None:
         if dim < 1:
             raise ValueError(f"dim must be at least 1, not {dim}")
-        self._space = Space(MODEL, dim)
+        # The store tells spaces apart by the model's name alone, so an unusual length is part of it.
+        self._space = Space(MODEL if dim == DEFAULT_DIM else f"{MODEL}-{dim}", dim)
 
     @property
     def space(self) -> Space:
-        """``hash`` at the dimension asked for."""
+        """``hash`` at 768, or ``hash-DIM`` at another dimension."""
         return self._space
 
     @property
