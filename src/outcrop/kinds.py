@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING
 
 from outcrop.chunking.formats import is_prose
 from outcrop.model import Kind
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 _INSTRUCTION_NAMES = frozenset(
     {
@@ -61,4 +63,7 @@ def _matches(glob: str, path: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _compiled(glob: str) -> GitIgnoreSpec:
+    # Only those who set overrides need pathspec, and a search should not wait for its import.
+    from pathspec import GitIgnoreSpec
+
     return GitIgnoreSpec.from_lines([glob])

@@ -1,7 +1,7 @@
 """Artifacts to chunks. Boundaries depend on the text, its format and :data:`VERSION`, and on nothing else.
 
-``ruler.py`` weighs rows and finds the best cut, ``pack.py`` turns nested definitions into slices; ``code.py`` and
-``outline.py`` find the definitions, ``markup.py`` the sections, ``notebook.py`` the cells; ``windows.py`` does the rest.
+``ruler.py`` weighs rows and finds the best cut; ``pack.py`` turns nested definitions into slices; ``code.py`` and
+``outline.py`` find the definitions, ``markup.py`` the sections, ``notebook.py`` the cells; ``windows.py`` has the rest.
 """
 
 from __future__ import annotations

@@ -27,12 +27,14 @@ then eat gigabytes."""
 LONGEST_LINE = 20_000
 """Characters. A longer line is data or minified code, in which no definition can be cited by line."""
 
-_BLOCK = 1 << 16
+_BLOCK = 1 << 11
 _CPP = re.compile(
     r"^\s*(class\s+\w+[^;]*$|namespace\b|template\s*<|using\s+\w|(public|private|protected)\s*:)", re.MULTILINE
 )
 _OBJC = re.compile(r"^\s*(@(interface|implementation|protocol|import|class|end)\b|#import\b)", re.MULTILINE)
 _SECTION = re.compile(r"<(script|template|style)\b[^>]*>")
+_STATEMENTS = ("_statement", "call", "lexical_declaration", "variable_declaration")
+_JAVASCRIPTS = frozenset({"javascript", "typescript", "tsx"})
 _QUOTES = "\"'`"
 
 
@@ -89,10 +91,10 @@ def _parse(ruler: Ruler, language: str) -> tuple[list[Definition], set[int]] | N
     except ValueError:
         parser.reset()
         return None
-    return _read(ruler, language, query, tree.root_node)
+    return _read(ruler, language, query, tree.root_node, data)
 
 
-def _read(ruler: Ruler, language: str, query: Query, root: Node) -> tuple[list[Definition], set[int]]:
+def _read(ruler: Ruler, language: str, query: Query, root: Node, data: bytes) -> tuple[list[Definition], set[int]]:
     from tree_sitter import QueryCursor  # here for the reason given in _tools
 
     definitions: dict[tuple[int, int], Definition] = {}
@@ -105,13 +107,19 @@ def _read(ruler: Ruler, language: str, query: Query, root: Node) -> tuple[list[D
                 leads.update(range(first, _last_row(node) + 1))
         for node in captures.get("def", ()):
             ends = captures.get("end")
-            name = _name(captures, language)
+            name = _name(captures, language, data)
             found = Definition(node.start_point.row, _last_row(ends[0] if ends else node), name)
             known = definitions.get((found.first, found.last))
             if known is None or (known.name is None and name):
                 definitions[found.first, found.last] = found
     for one in definitions.values():
         leads.discard(one.first)
+    for node in root.children:
+        # A statement around definitions (an `if`, a call with a closure) is one thing unless it is too long.
+        if node.type.endswith(_STATEMENTS):
+            span = (node.start_point.row, _last_row(node))
+            if span[0] < span[1]:
+                definitions.setdefault(span, Definition(*span, None))
     return list(definitions.values()), leads
 
 
@@ -120,20 +128,20 @@ def _last_row(node: Node) -> int:
     return row - 1 if column == 0 and row > node.start_point.row else row
 
 
-def _name(captures: dict[str, list[Node]], language: str) -> str | None:
+def _name(captures: dict[str, list[Node]], language: str, data: bytes) -> str | None:
     """What a definition is called, as people write it: no generics, no pointers, a dot between the parts."""
-    names = [_spell(_text(node), language) for node in captures.get("name", ())]
+    names = [_spell(_text(node, data), language) for node in captures.get("name", ())]
     name = " ".join(filter(None, names))
     owner = captures.get("owner")
     if not owner:
         return name or None
-    prefix = _receiver(_text(owner[0]), language)
+    prefix = _receiver(_text(owner[0], data), language)
     joint = " " if language in {"haskell", "hcl"} else "."
     return f"{prefix}{joint}{name}" if prefix and name else prefix or name or None
 
 
-def _text(node: Node) -> str:
-    return (node.text or b"")[:400].decode("utf-8", "replace")
+def _text(node: Node, data: bytes) -> str:
+    return data[node.start_byte : min(node.end_byte, node.start_byte + 400)].decode("utf-8", "replace")
 
 
 def _receiver(text: str, language: str) -> str:
@@ -156,7 +164,8 @@ def _spell(raw: str, language: str) -> str:
     name = raw[:1] + raw[1:].partition("(")[0]
     while (shorter := re.sub(r"<[^<>]*>", "", name)) != name:
         name = shorter
-    name = re.split(r"[\[{\s]+(?:where|when|extends|do)\b|[\[{<]", name)[0]
+    stops = r"\s(?:where|when|extends|do)\b|[{<]" if language in _JAVASCRIPTS else r"\s(?:where|when|do)\b|[\[{<]"
+    name = re.split(stops, name)[0]
     words = name.replace("::", ".").replace("\\", ".").replace(":", ".").replace("*", " ").replace("&", " ").split()
     return words[-1].strip("(),;")[:80] if words else ""
 

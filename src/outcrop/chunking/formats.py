@@ -1,6 +1,7 @@
 """Which format a path stands for: plain tables, no judgement about kinds.
 
-A format name is a language name (as in ``grammars.py`` or ``outline.py``) or a prose format. Both are found by extension, lower case, without the dot; files that have none by their whole name.
+A format name is a language name (as in ``grammars.py`` or ``outline.py``) or a prose format. Both are found by
+extension, lower case, without the dot; files that have none by their whole name.
 """
 
 from __future__ import annotations
@@ -119,7 +120,8 @@ LANGUAGE_NAMES: dict[str, str] = {
     "build": "python", "build.bazel": "python", "workspace": "python", "pkgbuild": "bash", ".bashrc": "bash",
     ".bash_profile": "bash", ".profile": "bash", ".zshrc": "bash", ".vimrc": "vim", ".rprofile": "r",
     ".eslintrc": "json", ".babelrc": "json", ".prettierrc": "yaml", ".clang-format": "yaml", "pipfile": "toml",
-    "cargo.lock": "toml", "poetry.lock": "toml", "composer.lock": "json", "flake.lock": "json",
+    "cargo.lock": "toml", "poetry.lock": "toml", "uv.lock": "toml", "pdm.lock": "toml",
+    "composer.lock": "json", "flake.lock": "json",
     ".gitconfig": "ini", ".editorconfig": "ini", ".flake8": "ini", ".pylintrc": "ini", "tox.ini": "ini",
     "requirements.txt": "windows", "robots.txt": "windows", "dockerfile": "dockerfile", "containerfile": "dockerfile",
     ".cursorrules": "markdown", ".windsurfrules": "markdown", ".clinerules": "markdown",

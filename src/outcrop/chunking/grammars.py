@@ -199,11 +199,12 @@ QUERIES: dict[str, str] = {
         {
         named(
             "create_table create_function create_view create_materialized_view create_trigger create_type "
-            "create_schema create_sequence alter_table",
+            "create_sequence alter_table",
             "(object_reference)",
         )
     }
         (create_index column: (_) @name) @def
+        (create_schema (identifier) @name) @def
         {leads("comment marginalia")}""",
     "css": _CSS,
     "scss": f"{_CSS}\n{named('mixin_statement function_statement')}",
@@ -253,10 +254,6 @@ QUERIES: dict[str, str] = {
         (call function: (identifier) @call arguments: (arguments . (argument value: (string) @name))
           (#match? @call "^(setClass|setMethod|setGeneric|setRefClass|test_that|describe)$")) @def
         {leads("comment")}""",
-    "perl": f"""
-        {named("subroutine_declaration_statement method_declaration_statement")}
-        (package_statement name: (_) @name (block)) @def
-        {leads("comment pod")}""",
     "fortran": f"""
         (module (module_statement (name) @name)) @def
         (submodule (submodule_statement (name) @name)) @def

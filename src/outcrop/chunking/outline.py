@@ -15,7 +15,6 @@ from outcrop.chunking.pack import Definition
 from outcrop.chunking.ruler import Ruler
 
 _NAME = r"(?P<name>[\w.:$!?@~-]+)"
-_QUOTED = r"""["'](?P<name>[^"']+)["']"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ OUTLINES: dict[str, Outline] = {
     "crystal": Outline(
         r"(?:(?:private|protected|abstract)\s+)*"
         r"(?:def|class|module|struct|macro|enum|lib|fun|annotation|union)\s+(?P<name>[^\s(<;]+)"
-        rf"|(?:describe|context|it|pending)\s+(?P<title>{_QUOTED.replace('?P<name>', '')}|[A-Z]\w*)",
+        r'|(?:describe|context|it|pending)\s+(?:"(?P<title>[^"]+)"|(?P<subject>[A-Z][\w:]*))',
         comment=r"#|@\[",
     ),
     "nim": Outline(
@@ -157,7 +156,7 @@ def find(ruler: Ruler, language: str) -> tuple[list[Definition], set[int]]:
         if comment.match(bare):
             leads.add(row)
     if outline.flat:
-        edges = [row for row, _ in starts[1:]] + [len(ruler)]
+        edges = [*(row for row, _ in starts), len(ruler)][1:]
         return [Definition(a, b - 1, name) for (a, name), b in zip(starts, edges, strict=True)], leads
     marks = {row for row, _ in starts}
     return [Definition(row, _last(ruler, row, marks), name) for row, name in starts], leads

@@ -66,10 +66,10 @@ def pack(ruler: Ruler, definitions: Iterable[Definition], leads: Set[int]) -> li
     Returns:
         Slices in order, none blank, that cover every character that is not blank.
     """
-    return _cut(ruler, Block(0, len(ruler), None, nest(definitions, leads)))
+    return _cut(ruler, Block(0, len(ruler), None, nest(ruler, definitions, leads)))
 
 
-def nest(definitions: Iterable[Definition], leads: Set[int]) -> list[Block]:
+def nest(ruler: Ruler, definitions: Iterable[Definition], leads: Set[int]) -> list[Block]:
     """Definitions as trees, with qualified names, each grown upwards over its leading comments."""
     roots: list[Block] = []
     trail: list[tuple[Block, str | None]] = []
@@ -92,11 +92,25 @@ def nest(definitions: Iterable[Definition], leads: Set[int]) -> list[Block]:
             continue
         block = Block(first, last + 1, _qualify(parent.name if parent else None, one.name))
         floor = siblings[-1].stop if siblings else parent.first + 1 if parent else 0
-        while block.first > floor and block.first - 1 in leads:
-            block.first -= 1
+        block.first = _grow(ruler, block.first, floor, leads)
         siblings.append(block)
         trail.append((block, one.name))
-    return roots
+    # A statement that turned out to define nothing is filler like the rows around it.
+    return [block for block in roots if block.name or block.children]
+
+
+def _grow(ruler: Ruler, first: int, floor: int, leads: Set[int]) -> int:
+    """The first row of the comments directly above a row; a block comment may have one blank row below it."""
+    top = first
+    while top > floor and top - 1 in leads:
+        top -= 1
+    if top == first and top - 2 >= floor and ruler.blank(top - 1) and ruler.rows[top - 2].rstrip().endswith("*/"):
+        top -= 1
+        while top > floor and top - 1 in leads:
+            top -= 1
+        # What opens the file is its licence, not the comment of its first function.
+        return top if top > 0 else first
+    return top
 
 
 def _qualify(owner: str | None, name: str | None) -> str | None:
@@ -118,7 +132,7 @@ def _cut(ruler: Ruler, block: Block) -> list[Slice]:
     for unit in _units(ruler, block):
         weight = ruler.weight(unit.first, unit.stop)
         if weight <= CEILING:
-            names = [unit.name] if unit.name else []
+            names = [unit.name] if unit.name else [child.name for child in unit.children if child.name]
             pending.append(_Piece(unit.first, unit.stop, names, unit.filler, weight))
             continue
         flush()
@@ -173,7 +187,7 @@ def _join(ruler: Ruler, pieces: Sequence[_Piece]) -> list[_Piece]:
             joined.append(piece)
     kept: list[_Piece] = []
     for at, piece in enumerate(joined):
-        if not piece.filler or piece.weight >= TINY:
+        if not _scrap(ruler, piece):
             kept.append(piece)
             continue
         above = kept[-1] if kept else None
@@ -183,10 +197,17 @@ def _join(ruler: Ruler, pieces: Sequence[_Piece]) -> list[_Piece]:
         if above and fits_above and not (fits_below and _nearer_below(ruler, above, piece, below)):
             _merge(above, piece)
         elif below and fits_below:
-            below.first, below.weight = piece.first, below.weight + piece.weight
+            _merge(piece, below)
+            joined[at + 1] = piece
         else:
             kept.append(piece)
     return kept
+
+
+def _scrap(ruler: Ruler, piece: _Piece) -> bool:
+    """A ruled line, or a few words that are no definition of more than one line."""
+    small = piece.weight < TINY and (piece.filler or piece.stop - piece.first == 1)
+    return small or ruler.mute(piece.first, piece.stop)
 
 
 def _nearer_below(ruler: Ruler, above: _Piece, piece: _Piece, below: _Piece | None) -> bool:

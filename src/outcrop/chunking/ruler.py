@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from itertools import accumulate, pairwise
 
 from outcrop.tokens import count
@@ -22,7 +23,7 @@ TARGET = CEILING // 2
 SMALL = CEILING // 6
 """Tokens below which a definition need not stand alone."""
 
-TINY = CEILING // 16
+TINY = CEILING // 10
 """Tokens below which a scrap says nothing by itself."""
 
 CHARS_PER_TOKEN = 16
@@ -88,6 +89,10 @@ class Ruler:
         """Whether all rows of a stretch are blank."""
         return all(map(self.blank, range(first, stop)))
 
+    def mute(self, first: int, stop: int) -> bool:
+        """Whether a stretch has not one letter or digit: blank rows, or a ruled line between parts of a file."""
+        return not any(map(str.isalnum, self.text[self.starts[first] : self.starts[stop]]))
+
     def closer(self, row: int) -> bool:
         """Whether a row only closes what stands before it: ``}``, ``end``, ``#endif``; blank rows too."""
         line = self.rows[row]
@@ -95,9 +100,18 @@ class Ruler:
 
     def indent(self, row: int) -> int:
         """Columns of white space in front, tabs as four."""
-        line = self.rows[row]
-        lead = line[: len(line) - len(line.lstrip())]
-        return len(lead.expandtabs(4))
+        return self._indents[row]
+
+    @cached_property
+    def step(self) -> int:
+        """Columns by which this text indents: 2 or 4."""
+        deep = [columns for columns in self._indents if columns]
+        return 2 if 4 * sum(columns % 4 == 2 for columns in deep) > len(deep) else 4
+
+    @cached_property
+    def _indents(self) -> list[int]:
+        leads = (row[: len(row) - len(row.lstrip())] for row in self.rows)
+        return [len(lead.expandtabs(4)) if "\t" in lead else len(lead) for lead in leads]
 
     def slices(self, first: int, stop: int, name: str | None, cost: Cost) -> list[Slice]:
         """The stretch as one slice, or as several under the ceiling.
@@ -197,7 +211,7 @@ def code_cost(ruler: Ruler, row: int) -> float:
     if ruler.closer(row):
         return 30.0
     before = ruler.rows[row - 1]
-    cost = min(ruler.indent(row) / 4, 8) * 2.0
+    cost = min(ruler.indent(row) / ruler.step, 8) * 2.0
     if before.strip():
         cost += 3.0
         if _OPENER.search(before):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from outcrop.chunking.ruler import CEILING, Ruler, Slice, prose_cost
+from outcrop.chunking.ruler import CEILING, Ruler, Slice
+from outcrop.tokens import count
 
 OVERLAP = CEILING // 4
 """Tokens that a window shares with the one before it."""
@@ -25,7 +26,11 @@ def cut_windows(text: str) -> list[Slice]:
             first += 1
             continue
         stop = max(bisect_right(ruler.sums, ruler.sums[first] + CEILING) - 1, first + 1)
-        slices += ruler.slices(first, stop, None, prose_cost)
+        start = ruler.starts[first]
+        # A word that is cut in two weighs more in one piece than the sum says.
+        while cuts and stop > first + 1 and count(text[start : ruler.starts[stop]]) > CEILING:
+            stop -= 1
+        slices.append((start, start + len(text[start : ruler.starts[stop]].rstrip()), None))
         if ruler.blank_between(stop, len(ruler)):
             break
         # At least one row forward, and never past the end of this window.
