@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcrop.model import Artifact, CollectionStatus, Filter, Listing, Ref, Seen, Skipped, Space, SpaceStatus
-from outcrop.records import Entry, Found, Known, Names, Passage, Pending, Replaced, State, View, Written
+from outcrop.records import Entry, Found, Known, Moved, Names, Passage, Pending, Replaced, State, View, Written
 
 Matrix = npt.NDArray[np.float32]
 """float32 ``[n, dim]``, rows L2-normalised."""
@@ -189,3 +189,25 @@ class VectorStore(Protocol):
 
     def close(self) -> None:
         """Let go of the database. Closing twice is fine."""
+
+
+class TransferStore(Protocol):
+    """Keeps transfer blobs where they can travel. Names are whole: ``vec/HASH.bin``, ``vec/space.json``."""
+
+    def names(self) -> frozenset[str]:
+        """What is there."""
+
+    def read_all(self) -> Iterator[tuple[str, bytes | Skipped]]:
+        """Everything, by name, in name order. A damaged file comes back as ``Skipped``, never raised."""
+
+    def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> Moved:
+        """Store files and withdraw others. What is stored already is left alone, what is not there passed over.
+
+        Args:
+            adds: Content by name; stronger than ``removes``.
+            removes: Names.
+
+        Raises:
+            BlobError: A name that is not of the transfer store.
+            StoreError: Nothing can be written.
+        """

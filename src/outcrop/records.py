@@ -156,3 +156,11 @@ class Replaced:
 
     artifacts: int
     chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a change of the transfer store did: files written, and files withdrawn."""
+
+    added: int
+    removed: int
