@@ -530,9 +530,17 @@ def test_completion_knows_commands_options_and_values(run: Run, monkeypatch: pyt
     assert complete("outcrop search --mode ", run, monkeypatch) == {"hybrid", "semantic", "keyword"}
 
 
-def test_the_bash_script_is_valid(run: Run) -> None:
-    script = run("completion", "bash").out
-    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+def test_bash_completes_with_the_script(folder: Path, tmp_path: Path) -> None:
+    command = tmp_path / "outcrop"
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m outcrop "$@"\n')
+    command.chmod(0o700)
+    script = (
+        f"PATH={shlex.quote(str(tmp_path))}:$PATH; source <(outcrop completion bash); "
+        "COMP_WORDS=(outcrop se); COMP_CWORD=1; COMPREPLY=(); _outcrop_completion outcrop; echo ${COMPREPLY[@]}; "
+        "COMP_WORDS=(outcrop search --mo); COMP_CWORD=2; COMPREPLY=(); _outcrop_completion outcrop; echo ${COMPREPLY[@]}"
+    )
+    result = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    assert (result.stdout, result.stderr) == ("search\n--mode --model\n", "")
 
 
 HEAVY = ("numpy", "rich", "onnxruntime", "tree_sitter", "sqlite3", "markdown_it", "charset_normalizer", "asyncio")

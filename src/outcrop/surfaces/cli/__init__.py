@@ -6,12 +6,16 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 import outcrop
 from outcrop.surfaces.cli.terminal import note, show, steady_streams
 from outcrop.surfaces.render import message, outcome
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMPLETION_VARIABLE = "_OUTCROP_COMPLETE"
 
@@ -71,10 +75,13 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_line) for name, (_, help_line) in COMMANDS.items()])
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[click.shell_completion.CompletionItem]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete a command's name without importing any."""
+        # Imported here because only a shell that completes needs it.
+        from click.shell_completion import CompletionItem
+
         found = [
-            click.shell_completion.CompletionItem(name, help=help_line)
+            CompletionItem(name, help=help_line)
             for name, (_, help_line) in COMMANDS.items()
             if name.startswith(incomplete)
         ]
@@ -121,7 +128,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     if instruction := os.environ.get(COMPLETION_VARIABLE):
-        return click.shell_completion.shell_complete(program, {}, "outcrop", COMPLETION_VARIABLE, instruction)
+        # Imported here because only a shell that completes needs it.
+        from click.shell_completion import shell_complete
+
+        return shell_complete(program, {}, "outcrop", COMPLETION_VARIABLE, instruction)
     try:
         with program.make_context("outcrop", arguments) as ctx:
             program.invoke(ctx)
