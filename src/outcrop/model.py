@@ -103,7 +103,7 @@ class Seen:
 
     Attributes:
         size: Bytes.
-        mtime_ns: Modification time, nanoseconds since the epoch.
+        mtime_ns: When it last changed in any way, ns since the epoch; -1 when that was too recent to be trusted.
         inode: Inode number, 0 where the platform has none.
         hash: The content address it had then.
     """
