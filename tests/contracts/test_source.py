@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from outcrop.model import Artifact, Kind, Ref, Skipped, SkipReason
 from outcrop.ports import Source
@@ -243,3 +247,63 @@ def test_removing_moves_the_revision(changeable: Material) -> None:
     assert "README.md" not in [ref.path for ref in second.refs]
     assert "README.md" not in [item.path for item in second.skipped]
     assert "README.md" not in second.seen
+
+
+PLACES = st.sampled_from(["a.md", "src/b.py", "src/deep/c.txt", ".outcropignore", "src/.gitignore", "x.log"])
+WORDS = st.sampled_from(["one\n", "two\n", "*.log\n", "src/\n", "!x.log\n.outcropignore\n", "x" * 2000])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), PLACES, WORDS),
+        st.tuples(st.sampled_from(["remove", "touch", "link", "stage", "commit"]), PLACES, st.just("")),
+    ),
+    max_size=3,
+)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rounds=st.lists(STEPS, min_size=2, max_size=5), of=st.sampled_from(["folder", "git"]))
+def test_listing_and_revision_stay_in_step(rounds: list[list[tuple[str, str, str]]], of: str) -> None:
+    """Whatever happens, equal revisions mean equal listings, and what was seen never changes what is found."""
+    with TemporaryDirectory() as name:
+        root = Path(name).resolve()
+        make_repository(root, {"a.md": "one\n", "src/b.py": "two\n"})
+        if of == "folder":
+            shutil.rmtree(root / ".git")
+        source = FolderSource(root, OPTIONS) if of == "folder" else GitSource(root, OPTIONS)
+        last = source.artifacts({})
+        known = {last.revision: last.refs}
+        for steps in rounds:
+            for step in steps:
+                take_step(root, *step, of == "git")
+            revision = source.revision(last.seen)
+            listing = source.artifacts(last.seen)
+            afresh = source.artifacts({})
+            assert (listing.revision, listing.refs, listing.skipped) == (
+                afresh.revision,
+                afresh.refs,
+                afresh.skipped,
+            )
+            assert known.setdefault(listing.revision, listing.refs) == listing.refs
+            assert source.revision(listing.seen) == listing.revision
+            if revision == last.revision:
+                assert listing.refs == last.refs
+            last = listing
+
+
+def take_step(root: Path, action: str, name: str, content: str, is_git: bool) -> None:
+    path = root / name
+    if action == "write":
+        path.unlink(missing_ok=True)
+        write(root, {name: content})
+    elif action == "remove":
+        path.unlink(missing_ok=True)
+    elif action == "touch" and path.exists():
+        path.touch()
+    elif action == "link" and path.parent.is_dir():
+        path.unlink(missing_ok=True)
+        path.symlink_to("a.md")
+    elif action == "stage" and is_git:
+        git(root, "add", "-A")
+    elif action == "commit" and is_git:
+        git(root, "add", "-A")
+        git(root, "commit", "-q", "--allow-empty", "-m", "step")
