@@ -34,6 +34,9 @@ _CPP = re.compile(
 _OBJC = re.compile(r"^\s*(@(interface|implementation|protocol|import|class|end)\b|#import\b)", re.MULTILINE)
 _SECTION = re.compile(r"<(script|template|style)\b[^>]*>")
 _STATEMENTS = ("_statement", "call", "lexical_declaration", "variable_declaration")
+_FUNCTION = re.compile(
+    r"func|method|constructor|accessor|value_def|bind|proc|subroutine|lexical|variable|assign|expression"
+)
 _JAVASCRIPTS = frozenset({"javascript", "typescript", "tsx"})
 _QUOTES = "\"'`"
 
@@ -105,10 +108,13 @@ def _read(ruler: Ruler, language: str, query: Query, root: Node, data: bytes) ->
             line = ruler.rows[first]
             if len(line) - len(line.lstrip()) >= column:
                 leads.update(range(first, _last_row(node) + 1))
-        for node in captures.get("def", ()):
+        for node in (*captures.get("def", ()), *captures.get("value", ())):
             ends = captures.get("end")
+            first, last = node.start_point.row, _last_row(ends[0] if ends else node)
+            if first == last and "value" in captures:
+                continue
             name = _name(captures, language, data)
-            found = Definition(node.start_point.row, _last_row(ends[0] if ends else node), name)
+            found = Definition(first, last, name, _FUNCTION.search(node.type) is not None)
             known = definitions.get((found.first, found.last))
             if known is None or (known.name is None and name):
                 definitions[found.first, found.last] = found

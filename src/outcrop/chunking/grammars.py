@@ -1,7 +1,8 @@
 """Which nodes of a parse tree are definitions: one tree-sitter query per language.
 
 Captures: ``@def`` is a definition and ``@name`` what it is called; ``@owner`` is a type named outside of it (a Go
-receiver); ``@end`` is a sibling that still belongs to it (a body); ``@lead`` is a comment, decorator or attribute: it
+receiver); ``@end`` is a sibling that still belongs to it (a body); ``@value`` is a definition if it is longer than one
+line (a table of constants); ``@lead`` is a comment, decorator or attribute: it
 belongs to the definition directly below. A definition inside another is a candidate for a cut when the outer one is too
 long, nothing more, so it does no harm to name too many.
 """
@@ -38,6 +39,8 @@ _JAVASCRIPT = f"""
 (variable_declaration (variable_declarator name: (_) @name value: {_FUNCTION_VALUE})) @def
 (expression_statement (assignment_expression left: (_) @name right: {_FUNCTION_VALUE})) @def
 (pair key: (_) @name value: {_FUNCTION_VALUE}) @def
+(program (lexical_declaration (variable_declarator name: (_) @name)) @value)
+(export_statement (lexical_declaration (variable_declarator name: (_) @name))) @value
 (expression_statement (call_expression function: [(identifier) (member_expression)] @call
   arguments: (arguments . [(string) (template_string)] @name [(arrow_function) (function_expression)]))
   (#match? @call "^(describe|it|test|suite|context|bench)(\\\\.[a-z]+)?$")) @def
@@ -60,6 +63,7 @@ _C = f"""
 {named("struct_specifier enum_specifier union_specifier", rest="body: (_)")}
 (type_definition type: [(struct_specifier) (enum_specifier) (union_specifier)] declarator: (_) @name) @def
 {named("preproc_function_def")}
+(translation_unit (declaration declarator: (init_declarator declarator: (_) @name)) @value)
 {leads("comment")}
 """
 
@@ -81,7 +85,7 @@ _CSS = f"""
 """
 
 _LISP = """
-((list_lit . (sym_lit) @kind . (_) @name) (#match? @kind "^(def|ns$)")) @def
+((list_lit . (sym_lit) @kind . (sym_lit name: (_) @name)) (#match? @kind "^(def|ns$)")) @def
 (comment) @lead
 """
 
@@ -91,7 +95,6 @@ _SCHEME = """
 """
 
 _OCAML = f"""
-(value_definition . (let_binding pattern: (_) @name)) @def
 (module_definition (module_binding (module_name) @name)) @def
 (module_type_definition (module_type_name) @name) @def
 (type_definition . (type_binding name: (_) @name)) @def
@@ -104,7 +107,10 @@ _OCAML = f"""
 """
 
 QUERIES: dict[str, str] = {
-    "python": f"{named('function_definition class_definition')}\n{leads('comment decorator')}",
+    "python": f"""
+        {named("function_definition class_definition")}
+        (module (expression_statement (assignment left: (_) @name)) @value)
+        {leads("comment decorator")}""",
     "javascript": _JAVASCRIPT,
     "typescript": _TYPESCRIPT,
     "tsx": _TYPESCRIPT,
@@ -113,7 +119,7 @@ QUERIES: dict[str, str] = {
         (method_declaration receiver: (_) @owner name: (_) @name) @def
         (type_declaration . (type_spec name: (_) @name)) @def
         (type_declaration . (type_alias name: (_) @name)) @def
-        (var_declaration (var_spec name: (_) @name value: (expression_list (func_literal)))) @def
+        (var_declaration (var_spec name: (_) @name)) @value
         {leads("comment")}""",
     "rust": f"""
         {
@@ -123,6 +129,8 @@ QUERIES: dict[str, str] = {
         )
     }
         (impl_item type: (_) @name) @def
+        (const_item name: (_) @name) @value
+        (static_item name: (_) @name) @value
         {leads("line_comment block_comment attribute_item inner_attribute_item")}""",
     "java": f"""
         {
@@ -153,6 +161,7 @@ QUERIES: dict[str, str] = {
         (call method: (identifier) @call arguments: (argument_list . (_) @name) block: (_)
           (#match? @call "^(describe|context|it|specify|test|namespace|task|shared_examples|feature|scenario)$")) @def
         (call receiver: (_) @name method: (identifier) @call block: (_) (#match? @call "^(class|module)_eval$")) @def
+        (assignment left: (constant) @name) @value
         {leads("comment")}""",
     "php": f"""
         {
@@ -179,7 +188,9 @@ QUERIES: dict[str, str] = {
         )
     }
         (property_declaration name: (_) @name computed_value: (_)) @def
-        {unnamed("init_declaration deinit_declaration subscript_declaration")}
+        (init_declaration "init" @name) @def
+        (deinit_declaration "deinit" @name) @def
+        (subscript_declaration "subscript" @name) @def
         {leads("comment multiline_comment")}""",
     "scala": f"""
         {
@@ -189,6 +200,7 @@ QUERIES: dict[str, str] = {
         )
     }
         {unnamed("given_definition extension_definition")}
+        (val_definition pattern: (_) @name) @value
         {leads("comment block_comment annotation")}""",
     "lua": f"""
         {named("function_declaration")}
@@ -209,10 +221,16 @@ QUERIES: dict[str, str] = {
     "css": _CSS,
     "scss": f"{_CSS}\n{named('mixin_statement function_statement')}",
     "haskell": f"""
-        {named("function signature data_type newtype class type_synomym bind")}
+        (declarations [(function name: (_) @name) (signature name: (_) @name) (bind name: (_) @name)] @def)
+        (class_declarations [(function name: (_) @name) (signature name: (_) @name)] @def)
+        (instance_declarations [(function name: (_) @name) (bind name: (_) @name)] @def)
+        {named("data_type newtype class type_synomym")}
         (instance name: (_) @owner patterns: (_) @name) @def
         {leads("comment haddock pragma")}""",
-    "ocaml": _OCAML,
+    "ocaml": f"""
+        (structure (value_definition . (let_binding pattern: (_) @name)) @def)
+        (compilation_unit (value_definition . (let_binding pattern: (_) @name)) @def)
+        {_OCAML}""",
     "ocaml_interface": _OCAML,
     "elixir": """
         (call target: (identifier) @call (arguments . (_) @name)

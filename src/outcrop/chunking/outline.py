@@ -26,12 +26,14 @@ class Outline:
         comment: What begins a line that belongs to the definition below it.
         flat: Definitions do not nest and last until the next one.
         ignore_case: Keywords may be in capitals.
+        section: What begins a stretch of documentation, which lasts until the next such line.
     """
 
     pattern: str
     comment: str = r"#|//|--|/\*|\*|;|@"
     flat: bool = False
     ignore_case: bool = False
+    section: str | None = None
 
 
 _MODIFIERS = (
@@ -47,7 +49,7 @@ OUTLINES: dict[str, Outline] = {
         comment=r"#|@\[",
     ),
     "nim": Outline(
-        rf"(?:proc|func|method|iterator|template|macro|converter)\s+`?{_NAME}|(?:type|const|let|var)\s*$|type\s+(?P<type>\w+)",
+        rf"(?:proc|func|method|iterator|template|macro|converter)\s+(?:`(?P<operator>[^`]+)`|{_NAME})|(?:type|const|let|var)\s*$|type\s+(?P<type>\w+)",
         comment=r"#|\{\.",
     ),
     "cobol": Outline(
@@ -98,7 +100,9 @@ OUTLINES: dict[str, Outline] = {
     "yaml": Outline(r"""["']?(?P<name>[\w./-]+)["']?:(?:\s|$)""", comment="#"),
     "json": Outline(r'"(?P<name>[^"]+)"\s*:'),
     "r": Outline(r"(?P<name>[\w.]+)\s*(?:<-|=)\s*function\b", comment="#"),
-    "perl": Outline(rf"(?:sub|package|method)\s+{_NAME}", comment="#"),
+    "perl": Outline(
+        rf"(?:sub|package|method|class|role)\s+{_NAME}", comment="#", section=r"=(?:head\d\s+(?P<name>.+)|cut\b)"
+    ),
     "julia": Outline(rf"(?:function|macro|module|(?:mutable\s+)?struct|abstract\s+type)\s+{_NAME}", comment='#|"""'),
     "fortran": Outline(
         rf"(?:(?:pure|elemental|recursive|integer|real|logical|module)\s+)*(?:subroutine|function|module|program)\s+{_NAME}",
@@ -141,6 +145,10 @@ def find(ruler: Ruler, language: str) -> tuple[list[Definition], set[int]]:
     """
     outline = outline_of(language)
     begins, comment = _compiled(outline)
+    if outline.section:
+        docs, ruler = _sections(ruler, outline.section)
+    else:
+        docs = []
     starts: list[tuple[int, str | None]] = []
     leads: set[int] = set()
     for row, line in enumerate(ruler.rows):
@@ -159,7 +167,20 @@ def find(ruler: Ruler, language: str) -> tuple[list[Definition], set[int]]:
         edges = [*(row for row, _ in starts), len(ruler)][1:]
         return [Definition(a, b - 1, name) for (a, name), b in zip(starts, edges, strict=True)], leads
     marks = {row for row, _ in starts}
-    return [Definition(row, _last(ruler, row, marks), name) for row, name in starts], leads
+    return [*docs, *(Definition(row, _last(ruler, row, marks), name) for row, name in starts)], leads
+
+
+def _sections(ruler: Ruler, pattern: str) -> tuple[list[Definition], Ruler]:
+    """The stretches of documentation, and the text without them, row for row."""
+    marks = [(row, found) for row, line in enumerate(ruler.rows) if (found := re.match(pattern, line))]
+    stops = [*(row for row, _ in marks), len(ruler)][1:]
+    docs: list[Definition] = []
+    rows = list(ruler.rows)
+    for (row, found), stop in zip(marks, stops, strict=True):
+        if found["name"]:
+            docs.append(Definition(row, stop - 1, found["name"].strip()))
+            rows[row:stop] = [""] * (stop - row)
+    return docs, Ruler("\n".join(rows))
 
 
 @cache

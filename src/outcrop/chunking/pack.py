@@ -26,11 +26,13 @@ class Definition:
         first: First row.
         last: Last row, included.
         name: Its own name, not qualified; None for a stretch that is a unit without a name.
+        function: Whether it is run as one piece: what is defined inside it seldom says anything alone.
     """
 
     first: int
     last: int
     name: str | None
+    function: bool = False
 
 
 @dataclass(slots=True)
@@ -41,6 +43,7 @@ class Block:
     stop: int
     name: str | None
     children: list[Block] = field(default_factory=list)
+    function: bool = False
     filler: bool = False
 
 
@@ -66,7 +69,7 @@ def pack(ruler: Ruler, definitions: Iterable[Definition], leads: Set[int]) -> li
     Returns:
         Slices in order, none blank, that cover every character that is not blank.
     """
-    return _cut(ruler, Block(0, len(ruler), None, nest(ruler, definitions, leads)))
+    return _cut(ruler, leads, Block(0, len(ruler), None, nest(ruler, definitions, leads)))
 
 
 def nest(ruler: Ruler, definitions: Iterable[Definition], leads: Set[int]) -> list[Block]:
@@ -82,6 +85,10 @@ def nest(ruler: Ruler, definitions: Iterable[Definition], leads: Set[int]) -> li
         if siblings and siblings[-1].stop > first:
             first = siblings[-1].stop
         last = min(one.last, parent.stop - 1) if parent else one.last
+        while last > first and ruler.blank(last):
+            last -= 1
+        while first < last and ruler.blank(first):
+            first += 1
         if last < first or len(trail) > DEPTH:
             continue
         if parent and last == parent.stop - 1 and (first == parent.first or one.name == trail[-1][1]):
@@ -90,7 +97,8 @@ def nest(ruler: Ruler, definitions: Iterable[Definition], leads: Set[int]) -> li
                 parent.name = _qualify(trail[-2][0].name if len(trail) > 1 else None, one.name)
                 trail[-1] = (parent, one.name)
             continue
-        block = Block(first, last + 1, _qualify(parent.name if parent else None, one.name))
+        name = _qualify(parent.name if parent else None, one.name)
+        block = Block(first, last + 1, name, function=one.function)
         floor = siblings[-1].stop if siblings else parent.first + 1 if parent else 0
         block.first = _grow(ruler, block.first, floor, leads)
         siblings.append(block)
@@ -120,7 +128,7 @@ def _qualify(owner: str | None, name: str | None) -> str | None:
     return f"{owner} > {name}" if " " in name or " " in owner else f"{owner}.{name}"
 
 
-def _cut(ruler: Ruler, block: Block) -> list[Slice]:
+def _cut(ruler: Ruler, leads: Set[int], block: Block) -> list[Slice]:
     slices: list[Slice] = []
     pending: list[_Piece] = []
 
@@ -129,7 +137,7 @@ def _cut(ruler: Ruler, block: Block) -> list[Slice]:
             slices.extend(ruler.slices(piece.first, piece.stop, _title(piece.names), code_cost))
         pending.clear()
 
-    for unit in _units(ruler, block):
+    for unit in _units(ruler, leads, block):
         weight = ruler.weight(unit.first, unit.stop)
         if weight <= CEILING:
             names = [unit.name] if unit.name else [child.name for child in unit.children if child.name]
@@ -137,7 +145,7 @@ def _cut(ruler: Ruler, block: Block) -> list[Slice]:
             continue
         flush()
         if _worth_opening(ruler, unit, weight):
-            slices += _cut(ruler, unit)
+            slices += _cut(ruler, leads, unit)
         else:
             slices += ruler.slices(unit.first, unit.stop, unit.name, code_cost)
     flush()
@@ -145,12 +153,14 @@ def _cut(ruler: Ruler, block: Block) -> list[Slice]:
 
 
 def _worth_opening(ruler: Ruler, block: Block, weight: int) -> bool:
-    """Whether what is nested is substantial: a function is not torn apart for a two-line closure."""
+    """Whether what is nested is substantial: closures do not tear a function apart unless they are most of it."""
     weights = [ruler.weight(child.first, child.stop) for child in block.children]
-    return any(w >= SMALL for w in weights) or 2 * sum(weights) >= weight > 0
+    several = any(w >= SMALL for w in weights)
+    most = 2 * sum(weights) >= weight > 0
+    return several and most if block.function else several or most
 
 
-def _units(ruler: Ruler, block: Block) -> list[Block]:
+def _units(ruler: Ruler, leads: Set[int], block: Block) -> list[Block]:
     """The children of a block and what stands between them, without a blank row lost or a brace left alone."""
     units: list[Block] = []
     at = block.first
@@ -167,7 +177,10 @@ def _units(ruler: Ruler, block: Block) -> list[Block]:
                 units[-1].stop = closed
                 gap.first = closed
         if gap.first < gap.stop and not ruler.blank_between(gap.first, gap.stop):
-            if not units and block.name and child.first < block.stop and ruler.weight(gap.first, gap.stop) < TINY:
+            brief = child.first < block.stop and ruler.weight(gap.first, gap.stop) < TINY
+            opening = not units and block.name is not None
+            if brief and (opening or all(row in leads or ruler.blank(row) for row in range(gap.first, gap.stop))):
+                # The line that opens a class goes with what comes first in it, a heading comment with what it heads.
                 child.first = gap.first
             else:
                 units.append(gap)

@@ -51,6 +51,7 @@ _CLOSER = re.compile(
 )
 _OPENER = re.compile(r"([{(\[:,\\=]|\b(do|then|begin|else|is|where))\s*$")
 _SENTENCE_END = re.compile(r"[.!?:;。！？]['\"”’)\]*_`]*\s*$")
+_PARAGRAPH = re.compile(r"\s*(\*|//+!?|\#'?|--|;+|%+|!>?)\s*$")
 _WORD = re.compile(r"\S{1,48}\s*|\s{1,48}")
 _STRONG = re.compile(r"[.!?;>}。！？]['\"”’)\]*_`]*\s*$")
 
@@ -212,7 +213,9 @@ def code_cost(ruler: Ruler, row: int) -> float:
         return 30.0
     before = ruler.rows[row - 1]
     cost = min(ruler.indent(row) / ruler.step, 8) * 2.0
-    if before.strip():
+    if _PARAGRAPH.match(before):
+        cost += 1.0
+    elif before.strip():
         cost += 3.0
         if _OPENER.search(before):
             cost += 4.0
