@@ -110,7 +110,7 @@ def test_a_repository_may_not_set_what_touches_the_user(root: Path, name: str) -
 
 
 def test_what_a_repository_may_not_set_is_exactly_this() -> None:
-    assert set(NAMES) - REPOSITORY_SETTINGS == {"allow_remote", "secret_ref", "store", "include_secrets"}
+    assert set(NAMES) - REPOSITORY_SETTINGS == {"allow_remote", "secret_ref", "headers", "store", "include_secrets"}
 
 
 def test_a_users_token_never_goes_to_an_address_that_the_repository_chose(root: Path, own: Path) -> None:

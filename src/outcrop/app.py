@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from outcrop.config import Settings, load_settings
 from outcrop.errors import BadConfig, IndexMissing, StoreDamaged, UnknownCorpus, UnknownKind, UsageError
@@ -15,10 +15,13 @@ from outcrop.ports import Embedder, Source
 from outcrop.search import Question, search
 from outcrop.stores.sqlite import SqliteStore
 
+if TYPE_CHECKING:
+    from outcrop.egress import Consent
+
 Names = str | Sequence[str] | None
 """One name, several, or None for no restriction."""
 
-EMBEDDERS = ("local", "hash")
+EMBEDDERS = ("local", "hash", "ollama", "endpoint")
 """What the setting ``embedder`` can be."""
 
 
@@ -27,6 +30,7 @@ def open(
     *,
     settings: Settings | Mapping[str, object] | None = None,
     rev: str | None = None,
+    consent: Consent | None = None,
 ) -> Index:
     """Open the repository or folder that a path is in.
 
@@ -35,6 +39,8 @@ def open(
         settings: Whole ``Settings``, or single ones by name (``{"embedder": "hash"}``) that are stronger than the
             files and the environment; None for just these.
         rev: A commit to look at instead of the working tree (git only).
+        consent: Who is asked before text leaves the machine, and what they said so far; None where nobody can be
+            asked, so that text goes only to addresses that ``allow_remote`` names.
 
     Returns:
         An index, whether or not anything was built yet. Nothing is written until ``build``.
@@ -56,11 +62,11 @@ def open(
         include_secrets=settings.include_secrets,
         kinds=settings.kinds,
     )
-    return Index(open_source(found, options), settings)
+    return Index(open_source(found, options), settings, consent)
 
 
-def make_embedder(settings: Settings) -> Embedder:
-    """The embedder that the settings name. Loads nothing.
+def make_embedder(settings: Settings, consent: Consent | None = None) -> Embedder:
+    """The embedder that the settings name. Loads nothing and sends nothing.
 
     Raises:
         BadConfig: No such embedder, or a model or dimension that it does not have.
@@ -78,6 +84,11 @@ def make_embedder(settings: Settings) -> Embedder:
         from outcrop.embedders.hash import HashEmbedder
 
         return HashEmbedder() if settings.dim is None else HashEmbedder(settings.dim)
+    if settings.embedder in ("ollama", "endpoint"):
+        # Imported here: HTTP and TLS are for those who use them.
+        from outcrop import remote
+
+        return remote.make(settings, consent)
     raise BadConfig(f"there is no embedder {settings.embedder!r}", f"There is: {', '.join(EMBEDDERS)}")
 
 
@@ -90,10 +101,10 @@ class Index:
         embedder: What turns text into vectors; loaded when first needed.
     """
 
-    def __init__(self, source: Source, settings: Settings) -> None:
+    def __init__(self, source: Source, settings: Settings, consent: Consent | None = None) -> None:
         self.source = source
         self.settings = settings
-        self.embedder = make_embedder(settings)
+        self.embedder = make_embedder(settings, consent)
         self._store = SqliteStore(settings.store or source.store_path(), source.worktree)
 
     def __enter__(self) -> Self:

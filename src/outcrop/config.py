@@ -11,28 +11,30 @@ A repository is other people's text, so its file is trusted with less: see ``REP
 from __future__ import annotations
 
 import os
-import re
 import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from platformdirs import user_config_path
 
 from outcrop.errors import BadConfig
 from outcrop.model import Kind
+from outcrop.values import check, home
 
 REPOSITORY_FILE = "outcrop.toml"
 DEFAULT = "default"
 
-REPOSITORY_SETTINGS = frozenset({"embedder", "model", "dim", "endpoint_url", "max_bytes", "exclude", "kinds"})
+REPOSITORY_SETTINGS = frozenset(
+    {"embedder", "model", "dim", "endpoint_url", "query_prefix", "passage_prefix", "max_tokens", "batch", "timeout"}
+    | {"max_bytes", "exclude", "kinds"}
+)
 """What a repository's own file may set.
 
-Not ``allow_remote`` (it could consent to sending text), ``secret_ref`` (it could name any token of the user), ``store``
-(it could overwrite any file) or ``include_secrets`` (it could bring the user's own untracked keys into an index that is
-then served, or sent to an embedder).
+Not ``allow_remote`` (it could consent to sending text), ``secret_ref`` (it could name any token of the user),
+``headers`` (they say where the token goes), ``store`` (it could overwrite any file) or ``include_secrets`` (it could
+bring the user's own untracked keys into an index that is then served, or sent to an embedder).
 """
 
 ADDING = frozenset({"exclude", "kinds"})
@@ -42,10 +44,6 @@ MAX_FILE_BYTES = 1 << 20
 
 _PREFIX = "OUTCROP_"
 _OTHER_VARIABLES = frozenset({"OUTCROP_CONFIG", "OUTCROP_DEBUG"})
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_SIZE = re.compile(r"\s*(\d{1,15})\s*(?:([kmg])i?b?|b)?\s*", re.ASCII | re.IGNORECASE)
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_SECRET_NAME = re.compile(r"[A-Za-z_][\w.:/@-]{0,199}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +56,12 @@ class Settings:
         dim: Expected length of its vectors; None for the model's own.
         endpoint_url: Where an embedder that has an address sends text.
         secret_ref: Name of the token for that address, never the token.
+        headers: Pairs of name and value that go to that address with each request; ``{secret}`` stands for the token.
+        query_prefix: What is put before a question; None for what the model is known to want.
+        passage_prefix: What is put before a text to be found; likewise.
+        max_tokens: How much of a text the model reads; None for what is known of it.
+        batch: Texts in one request; None for what suits the embedder.
+        timeout: Seconds that one request may take; likewise.
         allow_remote: Addresses outside this machine that text may go to without asking.
         store: Database file to use instead of the one inside the repository.
         max_bytes: Larger files are not indexed.
@@ -72,6 +76,12 @@ class Settings:
     dim: int | None = None
     endpoint_url: str | None = None
     secret_ref: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    query_prefix: str | None = None
+    passage_prefix: str | None = None
+    max_tokens: int | None = None
+    batch: int | None = None
+    timeout: int | None = None
     allow_remote: tuple[str, ...] = ()
     store: Path | None = None
     max_bytes: int = 1 << 20
@@ -89,8 +99,8 @@ def load_settings(
 ) -> Settings:
     """Read every layer and say where each value came from.
 
-    A token that the user named is not used for an address that the repository's file chose: ``secret_ref`` is then
-    None, and its origin says why.
+    A token that the user named is not used for an address that the repository's file chose, nor are headers:
+    ``secret_ref`` is then None, ``headers`` empty, and their origins say why.
 
     Args:
         root: Root of the repository or folder whose ``outcrop.toml`` counts; None for a source without files.
@@ -104,7 +114,7 @@ def load_settings(
     origins = dict.fromkeys(NAMES, DEFAULT)
     for origin, layer in _layers(root, flags or {}, environ):
         for name, raw in layer.items():
-            value = _check(name, raw, origin(name))
+            value = check(name, raw, origin(name))
             earlier = values.get(name)
             if name in ADDING and isinstance(earlier, tuple) and isinstance(value, tuple):
                 # Of exclude patterns the last that matches decides, of kinds the first.
@@ -113,16 +123,17 @@ def load_settings(
             else:
                 values[name] = value
                 origins[name] = origin(name)
-    if values.get("secret_ref") is not None and origins["endpoint_url"] == REPOSITORY_FILE:
-        values["secret_ref"] = None
-        origins["secret_ref"] = f"{origins['secret_ref']}, not used: endpoint_url comes from {REPOSITORY_FILE}"
-    return Settings(**values, origins=origins)  # type: ignore[arg-type]  # _check gave each name its own type
+    if origins["endpoint_url"] == REPOSITORY_FILE:
+        for name in {"secret_ref", "headers"} & values.keys():
+            del values[name]
+            origins[name] = f"{origins[name]}, not used: endpoint_url comes from {REPOSITORY_FILE}"
+    return Settings(**values, origins=origins)  # type: ignore[arg-type]  # check gave each name its own type
 
 
 def user_file(environ: Mapping[str, str] = os.environ) -> Path:
     """The user's own settings file, whether or not it exists."""
     named = environ.get("OUTCROP_CONFIG")
-    return _home(named).absolute() if named else user_config_path("outcrop") / "config.toml"
+    return home(named).absolute() if named else user_config_path("outcrop") / "config.toml"
 
 
 _Layer = tuple[Callable[[str], str], Mapping[str, object]]
@@ -220,12 +231,12 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
             # Others may have variables with this prefix; only what looks like a slip of the pen is worth stopping for.
             if guess := _nearest(name.upper(), [each.upper() for each in NAMES]):
                 raise BadConfig(f"{variable} is not a setting{guess}", _allowed([_variable(each) for each in NAMES]))
-        elif name == "kinds":
-            found[name] = dict(_pair(item) for item in _split(text))
+        elif name in ("kinds", "headers"):
+            found[name] = dict(_pair(variable, item, last=name == "kinds") for item in _split(text))
         elif name in ("allow_remote", "exclude", "include_secrets"):
             found[name] = _split(text)
         elif name == "store" and text:
-            found[name] = _home(text).absolute()
+            found[name] = home(text).absolute()
         elif text:
             found[name] = text
     return found
@@ -236,11 +247,15 @@ def _split(text: str) -> list[str]:
     return [item.strip() for item in text.split("\n" if "\n" in text else ",") if item.strip()]
 
 
-def _pair(item: str) -> tuple[str, str]:
-    pattern, equals, kind = item.rpartition("=")
+def _pair(variable: str, item: str, *, last: bool) -> tuple[str, str]:
+    """The two sides of the last or the first equals sign. A header's value may be a token, so it is not repeated."""
+    left, equals, right = item.rpartition("=") if last else item.partition("=")
     if not equals:
-        raise BadConfig(f"OUTCROP_KINDS: {item!r} is not PATTERN=KIND", "Example: OUTCROP_KINDS='notes/**=doc'")
-    return pattern.strip(), kind.strip()
+        fix = "Example: OUTCROP_KINDS='notes/**=doc'" if last else "Example: OUTCROP_HEADERS='api-key={secret}'"
+        raise BadConfig(
+            f"{variable}: {repr(item) if last else 'an item'} is not {'PATTERN=KIND' if last else 'NAME=VALUE'}", fix
+        )
+    return left.strip(), right.strip()
 
 
 def _nearest(name: str, among: list[str] | tuple[str, ...]) -> str:
@@ -253,122 +268,3 @@ def _nearest(name: str, among: list[str] | tuple[str, ...]) -> str:
 
 def _allowed(names: list[str] | tuple[str, ...]) -> str:
     return f"Allowed: {', '.join(names)}."
-
-
-class _Expected(ValueError):
-    """A value is not what its setting takes; the text says what that is."""
-
-
-def _check(name: str, raw: object, origin: str) -> object:
-    try:
-        return _CHECKS[name](raw)
-    except _Expected as error:
-        # A pasted token or password is the likely mistake there, and must not be printed.
-        hidden = name == "secret_ref" or (name == "endpoint_url" and "@" in str(raw))
-        shown = "this value" if hidden else _shorten(raw)
-        raise BadConfig(f"{origin}: {name} cannot be {shown}", f"It takes {error}.") from error
-
-
-def _shorten(raw: object) -> str:
-    text = ascii(raw)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _text(raw: object) -> str:
-    if not isinstance(raw, str) or not raw.strip() or _UNPRINTABLE.search(raw):
-        raise _Expected("one line of text")
-    return raw.strip()
-
-
-def _dim(raw: object) -> int:
-    number = _whole(raw)
-    if not 1 <= number <= 65536:
-        raise _Expected("a whole number from 1 to 65536")
-    return number
-
-
-def _whole(raw: object) -> int:
-    if isinstance(raw, str) and re.fullmatch(r"\s*\d{1,15}\s*", raw, re.ASCII):
-        return int(raw)
-    if not isinstance(raw, int) or isinstance(raw, bool):
-        raise _Expected("a whole number")
-    return raw
-
-
-def _size(raw: object) -> int:
-    if isinstance(raw, str) and (match := _SIZE.fullmatch(raw)):
-        number = int(match[1]) * _UNITS[(match[2] or "").lower()]
-    else:
-        number = raw if isinstance(raw, int) and not isinstance(raw, bool) else 0
-    if number < 1:
-        raise _Expected("a number of bytes above 0, such as 1048576 or '2 MiB'")
-    return number
-
-
-def _url(raw: object) -> str:
-    text = _text(raw)
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise _Expected("an address that begins with http:// or https://")
-    if parts.username is not None or parts.password is not None:
-        raise _Expected("an address without a name or password in it; secret_ref names the token")
-    return text
-
-
-def _secret(raw: object) -> str:
-    if not isinstance(raw, str) or not _SECRET_NAME.fullmatch(raw):
-        raise _Expected("the name of a token (a variable, or an entry of the keyring), not the token itself")
-    return raw
-
-
-def _texts(raw: object) -> tuple[str, ...]:
-    items = [raw] if isinstance(raw, str) else raw
-    if not isinstance(items, list | tuple):
-        raise _Expected("a list of texts")
-    return tuple(dict.fromkeys(_text(item) for item in items))
-
-
-def _store(raw: object) -> Path:
-    if not isinstance(raw, str | Path) or not str(raw) or "\0" in str(raw):
-        raise _Expected("the path of a file")
-    path = _home(raw)
-    if not path.is_absolute():
-        raise _Expected("an absolute path")
-    return path
-
-
-def _home(raw: str | Path) -> Path:
-    try:
-        return Path(raw).expanduser()
-    except RuntimeError:  # "~nobody": no such user, so it is a file name like any other
-        return Path(raw)
-
-
-def _kinds(raw: object) -> tuple[tuple[str, Kind], ...]:
-    if not isinstance(raw, Mapping):
-        raise _Expected("a table of pattern = kind")
-    pairs = []
-    for pattern, kind in raw.items():
-        if kind not in list(Kind):
-            raise _Expected(f"a table of pattern = kind, each kind one of {', '.join(Kind)}")
-        pairs.append((_text(pattern), Kind(kind)))
-    return tuple(pairs)
-
-
-_CHECKS: dict[str, Callable[[object], object]] = {
-    "embedder": _text,
-    "model": _text,
-    "dim": _dim,
-    "endpoint_url": _url,
-    "secret_ref": _secret,
-    "allow_remote": _texts,
-    "store": _store,
-    "max_bytes": _size,
-    "exclude": _texts,
-    "include_secrets": _texts,
-    "kinds": _kinds,
-}

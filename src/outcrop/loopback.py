@@ -1,0 +1,137 @@
+"""Where an address leads: to this machine or to another, decided by what its name resolves to and not by its spelling.
+
+Whoever connects uses the numbers that were judged here and never looks the name up again, so a name that changes its
+answer between the judgement and the connection (DNS rebinding) gains nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from outcrop.errors import BadConfig, EmbedderTimeout, EmbedderUnavailable
+
+LOOK_UP_SECONDS = 5.0
+"""The system's resolver takes no time limit and may wait for half a minute."""
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How an address is reached.
+
+    Attributes:
+        address: The address in its one canonical spelling (see :func:`canonical`).
+        scheme: ``http`` or ``https``.
+        host: The name or number in it, without brackets.
+        port: The port in it, or the scheme's own.
+        numbers: IP addresses that were judged, in the order to try them; empty where only the proxy knows the name.
+        loopback: Whether every one of them is this machine.
+        proxy: The proxy in between, or None. Never one on the way to this machine.
+    """
+
+    address: str
+    scheme: str
+    host: str
+    port: int
+    numbers: tuple[str, ...]
+    loopback: bool
+    proxy: str | None = None
+
+
+def canonical(address: str) -> str:
+    """The one spelling of an address: lower-case host, no default port, no slash at the end, nothing after ``#``.
+
+    Two addresses are the same for consent when this is equal, so the path and the query count: on a shared host they
+    say whose account the text goes to.
+
+    Raises:
+        BadConfig: Not an address that begins with ``http://`` or ``https://``, or one with a name or password in it.
+    """
+    try:
+        parts = urlsplit(address.strip())
+        scheme, host, port = parts.scheme.lower(), parts.hostname, parts.port
+    except ValueError:
+        scheme, host, port, parts = "", None, None, urlsplit("")
+    if scheme not in DEFAULT_PORTS or not host or port == 0 or any(ord(each) <= 32 for each in address.strip()):
+        shown = "this" if "@" in address else repr(address)  # a password may stand before the @
+        raise BadConfig(f"{shown} is not an address", "It begins with http:// or https:// and names a host.")
+    if parts.username is not None or parts.password is not None:
+        raise BadConfig("an address may not hold a name or password", "Name the token with secret_ref instead.")
+    if not host.isascii():
+        try:
+            host = host.encode("idna").decode("ascii")
+        except UnicodeError:
+            raise BadConfig(f"{host!r} is not the name of a host", "Correct the address.") from None
+    host = host.rstrip(".")
+    shown = f"[{host}]" if ":" in host else host
+    at = "" if port in (None, DEFAULT_PORTS[scheme]) else f":{port}"
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{scheme}://{shown}{at}{parts.path.rstrip('/')}{query}"
+
+
+def resolve(address: str, proxy: str | None = None, seconds: float = LOOK_UP_SECONDS) -> Route:
+    """Look an address up and judge where it leads. Nothing is sent to it; a name may be asked of the DNS server.
+
+    Args:
+        address: Beginning with ``http://`` or ``https://``.
+        proxy: What the environment names for this address; ignored when it leads to this machine.
+        seconds: How long the look-up may take.
+
+    Raises:
+        EmbedderUnavailable: There is no such host.
+        EmbedderTimeout: The look-up took too long.
+        BadConfig: Not an address.
+    """
+    address = canonical(address)
+    parts = urlsplit(address)
+    host, port = parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme]
+    try:
+        numbers = _look_up(host, port, seconds)
+    except EmbedderUnavailable:
+        if proxy is None:
+            raise
+        numbers = ()  # inside many companies only the proxy can look names up
+    judged = [_this_machine(number) for number in numbers]
+    if judged and all(judged):
+        here = tuple(dict.fromkeys(number for number in judged if number is not None))
+        return Route(address, parts.scheme, host, port, here, loopback=True)
+    return Route(address, parts.scheme, host, port, numbers, loopback=False, proxy=proxy)
+
+
+def _this_machine(number: str) -> str | None:
+    """The loopback number that this one stands for, or None if it is another machine's.
+
+    The unspecified address is where servers listen, and connecting to it reaches this machine on Linux; it is replaced
+    so that it does so everywhere.
+    """
+    found = ipaddress.ip_address(number.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    if found.is_unspecified:
+        return "127.0.0.1" if found.version == 4 else "::1"
+    return str(found) if found.is_loopback else None
+
+
+def _look_up(host: str, port: int, seconds: float) -> tuple[str, ...]:
+    answer: list[tuple[str, ...] | OSError | UnicodeError] = []
+
+    def ask() -> None:
+        try:
+            entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            answer.append(tuple(dict.fromkeys(str(entry[4][0]) for entry in entries)))
+        except (OSError, UnicodeError) as error:  # the second: a label of the name is too long
+            answer.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True, name="look-up")
+    thread.start()
+    thread.join(seconds)
+    if not answer:
+        raise EmbedderTimeout(f"looking up the host {host} took more than {seconds:g} s", "Check the network.")
+    if isinstance(answer[0], tuple) and answer[0]:
+        return answer[0]
+    raise EmbedderUnavailable(f"there is no host {host}", "Check the address and the network.")
