@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
+
+from fossil_program import Bestiary, build_bestiary
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +17,11 @@ def model_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.getbasetemp()
     # Workers of pytest-xdist each have a folder inside the run's.
     return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "model-cache"
+
+
+@pytest.fixture(scope="session")
+def bestiary(tmp_path_factory: pytest.TempPathFactory) -> Bestiary:
+    """A Fossil repository with one of everything, made once a run. Tests that change it take a copy."""
+    if shutil.which("fossil") is None:
+        pytest.skip("the fossil program is not installed")
+    return build_bestiary(tmp_path_factory.mktemp("fossil"))
