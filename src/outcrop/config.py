@@ -141,11 +141,11 @@ _Layer = tuple[Callable[[str], str], Mapping[str, object]]
 
 def _layers(root: Path | None, flags: Mapping[str, object], environ: Mapping[str, str]) -> Iterator[_Layer]:
     """Weakest first: how the layer names the origin of a setting, and its raw values."""
+    own = user_file(environ)
     if root is not None and (found := _read(root / REPOSITORY_FILE)) is not None:
-        _refuse_in_repository(root / REPOSITORY_FILE, found)
+        _refuse_in_repository(root / REPOSITORY_FILE, found, own)
         yield lambda _: REPOSITORY_FILE, found
 
-    own = user_file(environ)
     found = None if str(own) == os.devnull else _read(own)
     if found is not None:
         _refuse_unknown(own, found)
@@ -197,13 +197,13 @@ def _unreadable(path: Path, error: OSError) -> BadConfig:
     return BadConfig(f"{path} cannot be read: {error.strerror or error}", "Check its permissions.")
 
 
-def _refuse_in_repository(path: Path, found: Mapping[str, object]) -> None:
+def _refuse_in_repository(path: Path, found: Mapping[str, object], own: Path) -> None:
     _refuse_unknown(path, found)
     for name in found:
         if name not in REPOSITORY_SETTINGS:
             raise BadConfig(
                 f"{path} sets {name}, which a repository's own file may not set",
-                f"Set it in {user_file()}, as {_variable(name)} or with {_flag(name)}. "
+                f"Set it in {own}, as {_variable(name)} or with {_flag(name)}. "
                 f"Allowed here: {', '.join(sorted(REPOSITORY_SETTINGS))}.",
             )
     model = found.get("model")
@@ -211,7 +211,7 @@ def _refuse_in_repository(path: Path, found: Mapping[str, object]) -> None:
         raise BadConfig(
             f"{path} sets model to a path ({model}), which a repository's own file may not do: loading a model can "
             "run its code",
-            f"Set it in {user_file()}, as {_variable('model')} or with {_flag('model')}.",
+            f"Set it in {own}, as {_variable('model')} or with {_flag('model')}.",
         )
 
 
