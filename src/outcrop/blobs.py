@@ -156,7 +156,7 @@ def decode(data: bytes, dim: int | None = None, *, normalise: bool = False) -> B
     headerless = not data.startswith(HEADER)
     if headerless and not data:
         raise BlobError("the blob is empty")
-    start = 0 if headerless else len(HEADER)
+    start = _start(data)
     if dim is None:
         if start == len(data):
             return Blob((), 0, headerless)
@@ -179,26 +179,32 @@ def decode(data: bytes, dim: int | None = None, *, normalise: bool = False) -> B
     return blob
 
 
-def infer_dim(blobs: Iterable[bytes]) -> int:
+def infer_dim(blobs: Sequence[bytes]) -> int:
     """The dim of blobs that come without their note: the only one with which every one of them parses whole.
 
+    A few short blobs can be read in more than one way. Then that one is taken, if it is alone, by which all vectors
+    are of unit length.
+
     Args:
-        blobs: All of them; those without records say nothing.
+        blobs: All of them, or many; those without records say nothing.
 
     Raises:
         BlobError: None fits, or more than one does.
     """
     candidates: Sequence[int] | None = None
     for data in blobs:
-        start = len(HEADER) if data.startswith(HEADER) else 0
+        start = _start(data)
         if start == len(data):
             continue
         if candidates is None:
             candidates = range(1, min(len(data) // 4, LARGEST_DIM) + 1)
-        candidates = [dim for dim in candidates if _parses(data, start, dim)]
+        candidates = [dim for dim in candidates if _fits(data, start, dim) and _parses(data, start, dim)]
         if not candidates:
             break
-    if candidates is not None and len(candidates) == 1:
+    if candidates and len(candidates) > 1:
+        units = [dim for dim in candidates if all(_holds_units(data, dim) for data in blobs)]
+        candidates = units if len(units) == 1 else candidates
+    if candidates and len(candidates) == 1:
         return candidates[0]
     words = "none fits" if not candidates else "several fit: " + ", ".join(map(str, candidates[:5]))
     raise BlobError(f"the blobs do not tell how long their vectors are ({words})", "Name the model and its dim")
@@ -254,19 +260,36 @@ def _spans(data: bytes, start: int, dim: int) -> Iterator[_Span]:
         at, number = vector.stop, number + 1
 
 
+def _start(data: bytes) -> int:
+    return len(HEADER) if data.startswith(HEADER) else 0
+
+
+def _fits(data: bytes, at: int, dim: int) -> bool:
+    """Whether records of this dim end where the blob ends; asked of thousands of dims, so nothing else is looked at."""
+    end = len(data)
+    while at < end:
+        at += _HEAD.size + int.from_bytes(data[at + 2 : at + 4], "little")
+        at += _LENGTH.size + int.from_bytes(data[at : at + 4], "little") + 4 * dim
+    return at == end
+
+
 def _parses(data: bytes, start: int, dim: int) -> bool:
-    """Whether the blob is made of whole, sensible records of this dim. Cheap where it is not: the shape comes first."""
+    """Whether the records hold text and numbers, each under a key of its own."""
+    keys: set[tuple[str, int]] = set()
     try:
-        spans = list(_spans(data, start, dim))
-    except BlobError:
-        return False
-    try:
-        for span in spans:
-            data[span.project].decode("utf-8")
+        for span in _spans(data, start, dim):
+            _refuse_repeated(keys, data[span.project].decode("utf-8"), span.seq)
             data[span.text].decode("utf-8")
-    except UnicodeDecodeError:
+            if not np.isfinite(np.frombuffer(data[span.vector], vectors.ON_DISK)).all():
+                return False
+    except (BlobError, UnicodeDecodeError):
         return False
-    return all(np.isfinite(np.frombuffer(data[span.vector], vectors.ON_DISK)).all() for span in spans)
+    return True
+
+
+def _holds_units(data: bytes, dim: int) -> bool:
+    found = (vectors.from_bytes(data[span.vector], dim) for span in _spans(data, _start(data), dim))
+    return all(abs(_length(vector) - 1) <= TOLERANCE for vector in found)
 
 
 def _normalised(blob: Blob) -> Blob:
@@ -283,12 +306,16 @@ def _normalised(blob: Blob) -> Blob:
 
 
 def _refuse_unfit(vector: Vector, where: str) -> None:
-    # In float64, because the square of a float32 may be too large for one.
-    length = float(np.sqrt(np.square(vector, dtype=np.float64).sum()))
+    length = _length(vector)
     if not np.isfinite(length):
         raise BlobError(f"{where}: the vector holds NaN or infinity")
     if abs(length - 1) > TOLERANCE:
         raise BlobError(f"{where}: the vector has length {length:.4g}, not 1", _OLD_FORM)
+
+
+def _length(vector: Vector) -> float:
+    # In float64, because the square of a float32 may be too large for one.
+    return float(np.sqrt(np.square(vector, dtype=np.float64).sum()))
 
 
 def _refuse_over(what: str, value: int, limit: int, where: str) -> None:
