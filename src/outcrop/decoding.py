@@ -12,6 +12,9 @@ import re
 
 from outcrop.model import SkipReason
 
+VERSION = 1
+"""Goes up whenever a file is refused or read otherwise than before, so that verdicts that were remembered lapse."""
+
 BINARY_SUFFIXES = frozenset(
     """
     png jpg jpeg jpe gif bmp tif tiff webp ico icns heic heif avif psd xcf cr2 nef

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from outcrop import chunking, tokens
-from outcrop.errors import FormatError
+from outcrop import chunking, decoding, tokens
+from outcrop.egress import announce
+from outcrop.errors import EmbedderError, FormatError
 from outcrop.model import Artifact, BuildReport, Chunk, Kind, Part, Plan, Progress, Ref, Skipped, SkipReason
 from outcrop.ports import Embedder, Matrix, Source, VectorStore
 from outcrop.records import Digested, Entry, Known, Member, Pending, View
@@ -33,8 +34,8 @@ REPORT_SECONDS = 0.1
 
 CODE_KINDS = frozenset({Kind.CODE, Kind.API})
 
-UNSETTLED = frozenset({SkipReason.SECRET, SkipReason.VANISHED, SkipReason.UNREADABLE})
-"""Verdicts that hold for one build only, since more than the bytes decides them."""
+UNSETTLED = frozenset({SkipReason.SECRET, SkipReason.OVERSIZE, SkipReason.VANISHED, SkipReason.UNREADABLE})
+"""Verdicts that hold for one build only: settings or chance decide them, not the bytes."""
 
 Report = Callable[[Progress], None]
 
@@ -150,8 +151,8 @@ def _recipe(ref: Ref) -> str:
 
 
 def _refusal(ref: Ref) -> str:
-    """The recipe of an artifact that is left out; it names the path, since the path can be why."""
-    return f"{_recipe(ref)}/{ref.path}"
+    """The recipe of an artifact that is left out; the path and the rules of decoding can be why."""
+    return f"{_recipe(ref)}/{decoding.VERSION}/{ref.path}"
 
 
 def _outdated(refs: Iterable[Ref], known: Mapping[str, Known]) -> list[Ref]:
@@ -243,6 +244,7 @@ def _members(ref: Ref, known: Known) -> Iterator[Member]:
 def _embed_pending(store: VectorStore, embedder: Embedder, tally: _Tally, report: Report) -> None:
     """Give every passage of this view a vector; keep what was made when it ends early."""
     pending = store.pending(embedder.space)
+    announce(embedder, len(pending), sum(len(chunking.passage(item.chunk)) for item in pending))
     digests: list[bytes] = []
     vectors: list[Matrix] = []
 
@@ -267,6 +269,10 @@ def _embed_pending(store: VectorStore, embedder: Embedder, tally: _Tally, report
                 flush()
                 flushed = time.monotonic()
         report(Progress("embedding", len(pending), len(pending), tally.characters))
+    except EmbedderError as error:
+        if tally.embedded:
+            error.what += f" (after {tally.embedded:,} of {len(pending):,} passages, which are kept)"
+        raise
     finally:
         flush()
 
