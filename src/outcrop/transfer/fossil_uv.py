@@ -96,12 +96,13 @@ class FossilTransfer:
             with self._opened() as database:
                 marks = ", ".join("?" * len(names))
                 found = database.execute(
-                    "SELECT name, hash, encoding, content FROM unversioned"
+                    "SELECT name, hash, sz, encoding, content FROM unversioned"
                     f" WHERE hash IS NOT NULL AND name IN ({marks}) ORDER BY name",
                     names,
                 ).fetchall()
-            for name, hash, encoding, content in found:
-                yield name, _unpack(name, hash, encoding, content)
+            for name, hash, size, encoding, content in found:
+                # An empty file that came by sync has no content at all.
+                yield name, _unpack(name, hash, encoding, content if size else b"")
 
     def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> Moved:
         """Store files and withdraw others, in few large transactions; equal files are left alone.

@@ -1,0 +1,72 @@
+"""What every transfer store must do, whatever carries it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fossil_program import Bestiary
+from outcrop.errors import BlobError
+from outcrop.ports import TransferStore
+from outcrop.records import Moved
+from outcrop.transfer.fossil_uv import FossilTransfer
+
+ONE, TWO = f"vec/{'1' * 64}.bin", f"vec/{'2' * 40}.bin"
+NOTE = "vec/space.json"
+SAMPLES = {ONE: b"VE01" + bytes(range(256)) * 40, TWO: b"", NOTE: b'{"model": "m", "dim": 2}\n'}
+
+
+@pytest.fixture(params=["fossil"])
+def store(bestiary: Bestiary, tmp_path: Path) -> TransferStore:
+    return FossilTransfer(bestiary.copy(tmp_path))
+
+
+def test_an_empty_store(store: TransferStore) -> None:
+    assert store.names() == frozenset()
+    assert list(store.read_all()) == []
+    assert store.replace({}, [ONE]) == Moved(0, 0)
+
+
+def test_what_is_stored_comes_back(store: TransferStore) -> None:
+    assert store.replace(SAMPLES, []) == Moved(3, 0)
+    assert store.names() == SAMPLES.keys()
+    assert list(store.read_all()) == sorted(SAMPLES.items())
+
+
+def test_equal_files_are_left_alone(store: TransferStore) -> None:
+    store.replace(SAMPLES, [])
+    assert store.replace({**SAMPLES, TWO: b"changed"}, []) == Moved(1, 0)
+    assert dict(store.read_all()) == {**SAMPLES, TWO: b"changed"}
+
+
+def test_what_is_withdrawn_is_gone_and_can_come_back(store: TransferStore) -> None:
+    store.replace(SAMPLES, [])
+    assert store.replace({}, [ONE, TWO, f"vec/{'3' * 64}.bin"]) == Moved(0, 2)
+    assert dict(store.read_all()) == {NOTE: SAMPLES[NOTE]}
+    assert store.replace({}, [ONE]) == Moved(0, 0)
+    assert store.replace({ONE: SAMPLES[ONE]}, []) == Moved(1, 0)
+    assert store.names() == {ONE, NOTE}
+
+
+def test_adding_and_withdrawing_at_once(store: TransferStore) -> None:
+    store.replace({ONE: b"old", TWO: b"old"}, [])
+    assert store.replace({ONE: b"new"}, [ONE, TWO]) == Moved(1, 1)
+    assert dict(store.read_all()) == {ONE: b"new"}
+
+
+def test_reading_goes_on_while_something_is_withdrawn(store: TransferStore) -> None:
+    store.replace(SAMPLES, [])
+    reading = store.read_all()
+    first, _ = next(reading)
+    store.replace({NOTE: b"{}"}, [TWO])
+    assert {first, *(name for name, _ in reading)} <= SAMPLES.keys()
+
+
+@pytest.mark.parametrize("name", ["other/a.bin", "vec/a b.bin", "vec/", "vec/../a.bin", "/vec/a.bin", "vec/ä.bin"])
+def test_names_of_others_are_refused_before_anything_is_written(store: TransferStore, name: str) -> None:
+    with pytest.raises(BlobError, match="no name of the transfer store"):
+        store.replace({ONE: b"x", name: b"x"}, [])
+    with pytest.raises(BlobError):
+        store.replace({}, [name])
+    assert store.names() == frozenset()
