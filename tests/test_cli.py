@@ -495,6 +495,47 @@ def test_clear_asks_on_a_terminal(run: Run) -> None:
     assert "removed everything" in shown
 
 
+ELSEWHERE = ("--embedder", "endpoint", "--endpoint-url", "http://192.0.2.1/v1", "--model", "m", "--dim", "3")
+
+
+def test_text_leaves_the_machine_only_after_a_yes(run: Run) -> None:
+    code, shown = on_terminal("index", *ELSEWHERE, typed=b"n\r", when=b"Send?")
+    assert code == 1
+    assert "would leave this machine" in shown
+    assert "to     http://192.0.2.1/v1  (not encrypted)" in shown
+    assert "you said no" in shown
+    code, shown = on_terminal("index", *ELSEWHERE, typed=b"\x03", when=b"Send?")
+    assert code == 130
+    assert "what was done is kept" in shown
+
+
+def test_text_never_leaves_the_machine_when_nobody_can_be_asked(run: Run) -> None:
+    result = run("index", *ELSEWHERE)
+    assert result.code == 1
+    assert "nobody is there to agree" in result.err
+    assert "--allow-remote http://192.0.2.1/v1" in result.err
+    found = run("search", *ELSEWHERE, "descale")
+    assert found.code == 0
+    assert found.out.startswith("AGENTS.md:")
+    assert "keyword only" in found.out
+
+
+# The embedder
+
+
+def test_embedder_status_and_test(run: Run) -> None:
+    status = json.loads(run("embedder", "status", "--json").out)
+    assert (status["dim"], status["address"], status["leaves"]) == (768, None, False)
+    assert "none: text stays in this process" in run("embedder", "status").out
+    away = run("embedder", "status", *ELSEWHERE)
+    assert away.code == 0
+    assert "yes, after asking (or with --allow-remote)" in away.out
+    tried = run("embedder", "test")
+    assert tried.code == 0
+    assert "it matches words, not meaning" in tried.out
+    assert json.loads(run("embedder", "test", "--json").out)["understands"] is False
+
+
 # Completion and start-up
 
 

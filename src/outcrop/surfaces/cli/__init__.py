@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("manage", "Show what is indexed, where, and how current it is."),
     "rebuild": ("build", "Forget every vector of this index and embed everything again."),
     "clear": ("manage", "Remove a corpus, a space, or the whole index."),
+    "embedder": ("embedder", "Show which embedder is set, or try it with one real call."),
     "config": ("config", "Show every setting and where its value came from."),
     "completion": ("completion", "Print the script that makes a shell complete outcrop's commands."),
 }

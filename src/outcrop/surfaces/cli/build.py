@@ -109,13 +109,15 @@ def rebuild_command(
 def _build(
     where: Path, flags: dict[str, Any], *, rev: str | None, rebuild: bool, verbose: bool, quiet: bool, as_json: bool
 ) -> None:
-    with open_index(where, flags, rev=rev) as index:
-        try:
-            with progress(quiet=quiet) as report:
-                result = index.build(progress=report, rebuild=rebuild)
-        except KeyboardInterrupt as stop:
-            note("\noutcrop: stopped; what was done is kept\n  → outcrop index goes on where it was")
-            raise click.exceptions.Exit(outcome(stop).exit) from stop
+    try:
+        with (
+            progress(quiet=quiet) as display,
+            open_index(where, flags, rev=rev, before_asking=display.hide) as index,
+        ):
+            result = index.build(progress=display, rebuild=rebuild)
+    except (KeyboardInterrupt, click.Abort) as stop:
+        note("\noutcrop: stopped; what was done is kept\n  → outcrop index goes on where it was")
+        raise click.exceptions.Exit(outcome(KeyboardInterrupt()).exit) from stop
     if as_json:
         show_json(result)
     elif not quiet:

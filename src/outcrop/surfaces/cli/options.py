@@ -93,24 +93,25 @@ listing_options = _all(
 """Settings that decide which files; only commands that build take them."""
 
 
-def open_index(directory: Path, flags: dict[str, Any], *, rev: str | None = None) -> Index:
+def open_index(
+    directory: Path,
+    flags: dict[str, Any],
+    *,
+    rev: str | None = None,
+    before_asking: Callable[[], None] = lambda: None,
+) -> Index:
     """Open the index of a folder with the settings given on the command line.
 
     Args:
         directory: Where to look.
         flags: The values of the settings options; what was not given is None or empty.
         rev: Commit to index instead of the working tree.
+        before_asking: Called before a person is asked whether text may leave the machine.
     """
-    # Imported here because they take longer than all the rest: `--help` and shell completion of a command do without.
-    import logging
+    # Imported here because it takes longer than all the rest: `--help` and shell completion of a command do without.
+    from outcrop.surfaces.cli.opening import open_here
 
-    from outcrop import app
-
-    level = logging.DEBUG if os.environ.get("OUTCROP_DEBUG") else logging.WARNING
-    logging.basicConfig(format="outcrop: %(message)s", level=level)
-    if flags.get("store") is not None:
-        flags = flags | {"store": flags["store"].absolute()}
-    return app.open(directory, settings=flags, rev=rev)
+    return open_here(directory, flags, rev=rev, before_asking=before_asking)
 
 
 def show_json(value: object) -> None:

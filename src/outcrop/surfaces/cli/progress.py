@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from outcrop.model import Progress
 from outcrop.surfaces.cli.terminal import is_terminal, note
@@ -21,22 +21,35 @@ BARS_AFTER_SECONDS = 0.4
 
 LINE_EVERY_SECONDS = 10.0
 
-Report = Callable[[Progress], None]
+
+class Display(Protocol):
+    """What a build tells how far it is."""
+
+    def __call__(self, progress: Progress) -> None:
+        """Show it, or not."""
+
+    def hide(self) -> None:
+        """Leave the terminal to somebody else until the next call."""
 
 
 @contextmanager
-def progress(*, quiet: bool = False) -> Iterator[Report | None]:
-    """What to hand to a build so that a person sees how far it is; None when nobody wants to know."""
-    if quiet:
-        yield None
-    elif is_terminal(sys.stderr):
-        bars = Bars()
-        try:
-            yield bars
-        finally:
-            bars.close()
-    else:
-        yield PlainLines()
+def progress(*, quiet: bool = False) -> Iterator[Display]:
+    """What to hand to a build so that a person sees how far it is."""
+    display: Display = Silent() if quiet else Bars() if is_terminal(sys.stderr) else PlainLines()
+    try:
+        yield display
+    finally:
+        display.hide()
+
+
+class Silent:
+    """Nobody wants to know."""
+
+    def __call__(self, progress: Progress) -> None:
+        """Show nothing."""
+
+    def hide(self) -> None:
+        """Nothing is shown."""
 
 
 class Bars:
@@ -61,10 +74,12 @@ class Bars:
             self._rich.update(task, visible=phase == progress.phase)
         self._rich.update(self._tasks[progress.phase], completed=progress.done, total=total)
 
-    def close(self) -> None:
-        """Take the bars away and give the cursor back."""
+    def hide(self) -> None:
+        """Take the bar away and give the cursor back; the next call shows it again."""
         if self._rich is not None:
             self._rich.stop()
+            self._rich = None
+            self._tasks.clear()
 
 
 def _rich_progress() -> RichProgress:
@@ -110,6 +125,9 @@ class PlainLines:
             return
         self._last = now
         self._write(self._line(progress, now - self._since))
+
+    def hide(self) -> None:
+        """Lines stay."""
 
     def _line(self, progress: Progress, seconds: float) -> str:
         if not progress.total:

@@ -1,0 +1,62 @@
+"""Opening an index for a command: the library's warnings on stderr, and the question before text leaves the machine.
+
+Everything heavy is imported from here, so ``options.open_index`` imports this module only when a command runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outcrop import app
+from outcrop.surfaces.cli.terminal import is_terminal, note
+from outcrop.surfaces.render import harmless_line
+
+if TYPE_CHECKING:
+    from outcrop.egress import Consent, Disclosure
+
+
+def open_here(
+    directory: Path, flags: dict[str, Any], *, rev: str | None, before_asking: Callable[[], None]
+) -> app.Index:
+    """Open the index, with a person to ask if there is one. See ``options.open_index``."""
+    _show_warnings()
+    if flags.get("store") is not None:
+        flags = flags | {"store": flags["store"].absolute()}
+    return app.open(directory, settings=flags, rev=rev, consent=_consent(before_asking))
+
+
+class _Notes(logging.Handler):
+    """Writes what the library logs as remarks, above a progress bar where one is shown."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(f"outcrop: {harmless_line(self.format(record))}")
+
+
+def _show_warnings() -> None:
+    log = logging.getLogger("outcrop")
+    log.handlers = [_Notes()]
+    log.propagate = False
+    log.setLevel(logging.DEBUG if os.environ.get("OUTCROP_DEBUG") else logging.WARNING)
+
+
+def _consent(before_asking: Callable[[], None]) -> Consent | None:
+    """Asks the person at the terminal; None where there is none."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        return None
+    # Imported here because it takes as long as a search in a small index, and pipes have nobody to ask.
+    from outcrop.egress import Consent
+
+    def ask(disclosure: Disclosure) -> bool:
+        before_asking()
+        for line in disclosure.lines():
+            note(harmless_line(line))
+        return click.confirm("Send?", err=True)
+
+    return Consent(ask)
