@@ -20,6 +20,8 @@ FLOORS: dict[str, int] = {
     "terms": 1,
     "tokens": 1,
     "preview": 1,
+    "questions": 1,
+    "roles": 1,
     "kinds": 1,
     "decoding": 1,
     "blobs": 1,

@@ -1,28 +1,218 @@
-"""Two ranked lists become one. What moves a hit up or down stands here and nowhere else."""
+"""Two lists of candidates become one ranking. What moves a hit up or down stands here and nowhere else.
+
+A candidate starts with its share of the best dot product and of the best keyword score; what its path, its name and its
+file's other passages say is added; what its file's part in the repository says is multiplied. Each rule's measured gain
+is in docs/design.md, section "Ranking".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
-RRF_K = 10
-"""Reciprocal-rank constant. The usual 60 is too flat for lists of a few dozen: docs/design.md has the measurement."""
+from outcrop import questions, terms
+from outcrop.model import Kind
+from outcrop.questions import Reading
+from outcrop.roles import Role, role_of
 
-DENSE_WEIGHT = 1.0
-KEYWORD_WEIGHT = 1.0
+DENSE_SHARE = 0.7
+"""Weight of meaning against words; a bare symbol is a matter of words."""
+DENSE_SHARE_SYMBOL = 0.4
+
+FLOOR = 0.6
+"""Dot products count from this share of the pool's last one: models differ in how high unrelated text scores."""
+
+STEM = 0.8
+"""For a question that the file's name covers whole; a part of it counts in proportion."""
+FOLDER = 0.5
+"""Likewise for the folder that the file is in."""
+NAME = 0.2
+"""Likewise for the definition's or section's own name."""
+
+DEFINES = 1.0
+"""For the definition of the symbol that was asked for."""
+DEFINES_MEMBER = 0.5
+"""For a definition inside it."""
+DEFINES_MENTIONED = 0.5
+"""For the definition of an identifier that the question mentions."""
+
+FILE = 0.4
+"""For the best passage of the file whose passages together are the strongest."""
+FILE_SHARPNESS = 4
+"""Power to which passages count for their file: one strong passage says more than ten weak ones."""
+
+PROSE = 0.85
+"""Factor of prose where the question does not ask to be told something."""
+
+ROLE_FACTORS: Mapping[Role, float] = {
+    Role.TEST: 0.5,
+    Role.EXAMPLE: 0.7,
+    Role.VENDORED: 0.7,
+    Role.CHANGELOG: 0.7,
+    Role.EXPORTS: 0.8,
+}
+"""Factors of files around the thing itself, unless the question asks for them."""
 
 
-def fuse(dense: Sequence[int], keyword: Sequence[int]) -> list[int]:
-    """Merge by reciprocal rank (Cormack, Clarke and Buettcher, SIGIR 2009).
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What the ranking looks at.
+
+    Attributes:
+        id: Chunk id.
+        dense: Dot product with the question, None where there is no vector.
+        keyword: Keyword score, None where no word matched.
+        path: Where it stands, empty for what has no path.
+        name: Qualified name or heading trail.
+        kind: Its kind.
+    """
+
+    id: int
+    dense: float | None
+    keyword: float | None
+    path: str
+    name: str | None
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate in its place.
+
+    Attributes:
+        id: Chunk id.
+        points: What it was ranked by, higher is better.
+        reasons: What made the points, in order: words, and a summand (``+0.31``) or factor (``×0.50``).
+    """
+
+    id: int
+    points: float
+    reasons: tuple[tuple[str, str], ...]
+
+
+def rank(question: str, candidates: Sequence[Candidate]) -> list[Ranked]:
+    """Put candidates in order for a question.
 
     Args:
-        dense: Chunk ids by descending dot product.
-        keyword: Chunk ids by descending keyword score.
+        question: As it was asked.
+        candidates: In any order; the same ones always come out in the same order.
 
     Returns:
-        Every id of either list once, best first; ties keep dense order, then keyword order.
+        Every candidate once, best first; ties by id.
     """
-    points: dict[int, float] = {}
-    for weight, ranked in ((DENSE_WEIGHT, dense), (KEYWORD_WEIGHT, keyword)):
-        for rank, chunk in enumerate(ranked, start=1):
-            points[chunk] = points.get(chunk, 0.0) + weight / (RRF_K + rank)
-    return sorted(points, key=lambda chunk: -points[chunk])
+    reading = questions.read(question)
+    ledger = {candidate.id: _Points() for candidate in candidates}
+    _add_similarity(reading, candidates, ledger)
+    _add_file_support(candidates, ledger)
+    for candidate in candidates:
+        points = ledger[candidate.id]
+        if reading.symbol is None:
+            _add_coverage(reading, candidate, points)
+        _add_definition(reading, candidate, points)
+        _weigh_role(reading, candidate, points)
+    ranked = [Ranked(id, points.value, tuple(points.reasons)) for id, points in ledger.items()]
+    return sorted(ranked, key=lambda item: (-item.points, item.id))
+
+
+class _Points:
+    """A running value with its reasons."""
+
+    __slots__ = ("reasons", "value")
+
+    def __init__(self) -> None:
+        self.value = 0.0
+        self.reasons: list[tuple[str, str]] = []
+
+    def add(self, amount: float, why: str) -> None:
+        if amount:
+            self.value += amount
+            self.reasons.append((why, f"+{amount:.2f}"))
+
+    def weigh(self, factor: float, why: str) -> None:
+        self.value *= factor
+        self.reasons.append((why, f"×{factor:.2f}"))
+
+
+def _add_similarity(reading: Reading, candidates: Sequence[Candidate], ledger: Mapping[int, _Points]) -> None:
+    products = [candidate.dense for candidate in candidates if candidate.dense is not None]
+    best, floor = max(products, default=0.0), FLOOR * max(0.0, min(products, default=0.0))
+    most = max((candidate.keyword or 0.0 for candidate in candidates), default=0.0)
+    share = DENSE_SHARE if reading.symbol is None else DENSE_SHARE_SYMBOL
+    for candidate in candidates:
+        points = ledger[candidate.id]
+        if candidate.dense is not None and best > floor:
+            points.add(share * max(0.0, (candidate.dense - floor) / (best - floor)), "meaning")
+        if candidate.keyword is not None and most > 0:
+            points.add((1 - share) * candidate.keyword / most, "words")
+
+
+def _add_file_support(candidates: Sequence[Candidate], ledger: Mapping[int, _Points]) -> None:
+    """Passages of one file support its best one."""
+    strength: dict[str, float] = defaultdict(float)
+    best: dict[str, int] = {}
+    for candidate in candidates:
+        value = ledger[candidate.id].value
+        strength[candidate.path] += value**FILE_SHARPNESS
+        if candidate.path not in best or value > ledger[best[candidate.path]].value:
+            best[candidate.path] = candidate.id
+    strongest = max(strength.values(), default=0.0)
+    if strongest > 0:
+        for path, id in best.items():
+            ledger[id].add(FILE * strength[path] / strongest, "best of its file")
+
+
+def _add_coverage(reading: Reading, candidate: Candidate, points: _Points) -> None:
+    """How much of the question the file's name, its folder and the passage's own name cover."""
+    stem, folder = _path_terms(candidate.path)
+    points.add(STEM * _coverage(reading.words, stem), "file name")
+    points.add(FOLDER * _coverage(reading.words, folder), "folder name")
+    points.add(NAME * _coverage(reading.words, _terms(candidate.name or "")), "name")
+
+
+def _add_definition(reading: Reading, candidate: Candidate, points: _Points) -> None:
+    if not candidate.name or candidate.kind is not Kind.CODE:
+        return
+    names = [name.strip().lower().split(".") for name in candidate.name.split(",")]
+    if reading.symbol is not None:
+        if any(parts[-1] == reading.symbol for parts in names):
+            stem, _ = _path_terms(candidate.path)
+            named = reading.symbol.replace("_", "") in stem
+            points.add(DEFINES * (1.5 if named else 1.0), "defines it")
+        elif any(reading.symbol in parts for parts in names):
+            points.add(DEFINES_MEMBER, "inside its definition")
+    elif any(parts[-1] in reading.identifiers for parts in names):
+        points.add(DEFINES_MENTIONED, "defines what is mentioned")
+
+
+def _weigh_role(reading: Reading, candidate: Candidate, points: _Points) -> None:
+    role = role_of(candidate.path)
+    if role in ROLE_FACTORS and role not in reading.roles:
+        points.weigh(ROLE_FACTORS[role], str(role))
+    if candidate.kind is not Kind.CODE and not reading.explains:
+        points.weigh(PROSE, "prose")
+
+
+@lru_cache(maxsize=65536)
+def _path_terms(path: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Terms of the file's name without its ending, and of the folder it is in."""
+    folders, _, file = path.rpartition("/")
+    return _terms(file.rpartition(".")[0] or file), _terms(folders.rpartition("/")[2])
+
+
+@lru_cache(maxsize=65536)
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(terms.words(text))
+
+
+def _coverage(words: Sequence[str], covering: frozenset[str]) -> float:
+    """Share of the words that are there, or begin like one that is (``dependency``, ``dependencies``)."""
+    if not covering or not words:
+        return 0.0
+    return sum(word in covering or any(_kin(word, other) for other in covering) for word in words) / len(words)
+
+
+def _kin(word: str, other: str) -> bool:
+    shorter, longer = sorted((word, other), key=len)
+    return len(shorter) >= 3 and longer.startswith(shorter)

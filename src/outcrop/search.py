@@ -108,12 +108,38 @@ def _from_index(question: Question, store: VectorStore, source: Source, embedder
     if not whole:
         reason = f"index {100 * embedded // chunks} % complete"
         scores |= _embed_now(store, embedder, query, [found.id for found in by_words if found.id not in scores], wanted)
-        dense = [Found(id, score) for id, score in sorted(scores.items(), key=lambda item: -item[1])]
-        if question.mode is Mode.SEMANTIC:
-            by_words = ()
-    ranked = ranking.fuse([found.id for found in dense], [found.id for found in by_words])
-    hits = _hits(question, store, wanted, ranked, words, scores, _ways(dense, by_words))
+    if question.mode is Mode.SEMANTIC:
+        ranked = sorted(scores, key=lambda id: (-scores[id], id))
+        ways: Mapping[int, Mode] = dict.fromkeys(scores, Mode.SEMANTIC)
+    else:
+        worded = {found.id: found.score for found in by_words}
+        ranked = _rank(question, store, wanted, scores, worded)
+        ways = _ways(dense, by_words)
+    hits = _hits(question, store, wanted, ranked, words, scores, ways)
     return Answer(question.mode, reason, freshness.stale(), state.space.id, tuple(hits))
+
+
+def _rank(
+    question: Question,
+    store: VectorStore,
+    wanted: Filter,
+    products: Mapping[int, float],
+    worded: Mapping[int, float],
+) -> list[int]:
+    """Candidates of both halves in the order that ranking gives them."""
+    passages = store.passages(sorted(products.keys() | worded.keys()), wanted)
+    candidates = [
+        ranking.Candidate(
+            id=id,
+            dense=products.get(id),
+            keyword=worded.get(id),
+            path=passage.paths[0] if passage.paths else "",
+            name=passage.chunk.name,
+            kind=passage.kind,
+        )
+        for id, passage in passages.items()
+    ]
+    return [item.id for item in ranking.rank(question.text, candidates)]
 
 
 def _embed_question(text: str, state: State | None, embedder: Embedder) -> Vector:
@@ -143,7 +169,8 @@ def keyword_answer(
     scores = {item.id: item.score / best if best > 0 else 1.0 for item in found}
     ways = {item.id: Mode.KEYWORD for item in found}
     open_question = Question(question.text, question.mode, question.k, question.filter)
-    hits = _hits(open_question, store, wanted, [item.id for item in found], words, scores, ways)
+    ranked = _rank(question, store, wanted, {}, {item.id: item.score for item in found})
+    hits = _hits(open_question, store, wanted, ranked, words, scores, ways)
     return Answer(Mode.KEYWORD, reason, stale, None, tuple(hits))
 
 

@@ -1,0 +1,66 @@
+"""What sort of question was asked: a symbol, or words; and what it says about the files it wants."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from outcrop import terms
+from outcrop.roles import Role
+
+_SYMBOL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:::|\.|->|#|/)[A-Za-z_$][\w$]*)*(?:\(\))?")
+_SYMBOL_SIGNS = re.compile(r"[A-Z_$]|::|\.|->|#|\(")
+_SEPARATOR = re.compile(r"::|\.|->|#|/")
+_IDENTIFIER = re.compile(
+    r"\b[A-Za-z]+[a-z0-9]+[A-Z]\w*"  # camelCase
+    r"|\b_*[A-Za-z0-9]+_\w+"  # snake_case
+    r"|(?<!\w)_+[A-Za-z]\w*"  # _leading
+    r"|`([A-Za-z_]\w*)`"  # quoted as code
+    r"|\b([A-Za-z_]\w*)\(\)"  # called
+)
+_EXPLAIN = re.compile(
+    r"\s*(how (do|can|should|to)\b|can (i|we|you)\b|what (is|are|does|do)\b|is it possible|why\b)", re.I
+)
+
+_ASKS_FOR = {
+    Role.TEST: frozenset("test tests testing tested spec specs fixture fixtures mock mocks".split()),
+    Role.EXAMPLE: frozenset("example examples sample samples demo demos tutorial benchmark benchmarks".split()),
+    Role.CHANGELOG: frozenset("changelog release releases released version changed history upgrade".split()),
+    Role.VENDORED: frozenset("vendor vendored third party legacy compat bundled".split()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A question as the ranking understands it.
+
+    Attributes:
+        words: Distinct search terms, without stop words.
+        symbol: The last part of the name, lower-case, when the whole question is one symbol (``Flask.run`` → ``run``).
+        identifiers: Identifiers inside a question of words, lower-case.
+        explains: Whether it asks to be told something rather than where something is; prose answers that.
+        roles: Roles of files that it asks for by name.
+    """
+
+    words: tuple[str, ...]
+    symbol: str | None
+    identifiers: frozenset[str]
+    explains: bool
+    roles: frozenset[Role]
+
+
+def read(question: str) -> Reading:
+    """Understand a question."""
+    words = tuple(terms.query_words(question))
+    stripped = question.strip().strip("`")
+    symbol = None
+    if _SYMBOL.fullmatch(stripped) and _SYMBOL_SIGNS.search(stripped):
+        symbol = _SEPARATOR.split(stripped.removesuffix("()"))[-1].lower()
+    found = _IDENTIFIER.finditer(question) if symbol is None else ()
+    return Reading(
+        words=words,
+        symbol=symbol,
+        identifiers=frozenset((match[1] or match[2] or match[0]).lower() for match in found),
+        explains=_EXPLAIN.match(question) is not None,
+        roles=frozenset(role for role, asked in _ASKS_FOR.items() if not asked.isdisjoint(words)),
+    )
