@@ -109,7 +109,7 @@ _OCAML = f"""
 QUERIES: dict[str, str] = {
     "python": f"""
         {named("function_definition class_definition")}
-        (module (expression_statement (assignment left: (_) @name)) @value)
+        (module (assignment left: (_) @name) @value)
         {leads("comment decorator")}""",
     "javascript": _JAVASCRIPT,
     "typescript": _TYPESCRIPT,

@@ -119,7 +119,7 @@ OUTLINES: dict[str, Outline] = {
     "make": Outline(r"(?P<name>[\w./%-]+)\s*:(?!=)", comment="#"),
     "generic": Outline(
         rf"{_MODIFIERS}(?:def|defp|defmodule|defmacro|class|function|fn|func|fun|sub|module|struct|enum|interface|trait|impl|"
-        rf"object|type|namespace|macro|record|protocol|extension|package|proc|union|contract)\b[\s*&]*{_NAME}"
+        rf"object|type|namespace|macro|record|protocol|extension|package|proc|union|contract)\b[\s*&]*(?:\([^)]*\)\s*)?{_NAME}"
         r"|(?:(?:public|private|protected|static|final|inline|virtual|extern|const|unsigned|struct)\s+)+"
         r"[\w<>\[\],.?:*&\s]*?(?P<method>[\w:~]+)\s*\([^;]*$"
         r"|[A-Za-z_][\w<>:*&]*[\s*&]+(?P<plain>[A-Za-z_][\w:~]*)\s*\([^;=]*$"
@@ -159,7 +159,7 @@ def find(ruler: Ruler, language: str) -> tuple[list[Definition], set[int]]:
         if found:
             name = next((group for group in found.groupdict().values() if group), None)
             if name is None or name.lower() not in _KEYWORDS:
-                starts.append((row, name.strip("\"'") if name else None))
+                starts.append((row, name.strip("\"'").rstrip(":.") if name else None))
                 continue
         if comment.match(bare):
             leads.add(row)

@@ -177,9 +177,10 @@ def _units(ruler: Ruler, leads: Set[int], block: Block) -> list[Block]:
                 units[-1].stop = closed
                 gap.first = closed
         if gap.first < gap.stop and not ruler.blank_between(gap.first, gap.stop):
-            brief = child.first < block.stop and ruler.weight(gap.first, gap.stop) < TINY
+            rows = [row for row in range(gap.first, gap.stop) if not ruler.mute(row, row + 1)]
+            brief = child.first < block.stop and sum(ruler.weight(row, row + 1) for row in rows) < TINY
             opening = not units and block.name is not None
-            if brief and (opening or all(row in leads or ruler.blank(row) for row in range(gap.first, gap.stop))):
+            if brief and (opening or all(row in leads for row in rows)):
                 # The line that opens a class goes with what comes first in it, a heading comment with what it heads.
                 child.first = gap.first
             else:
