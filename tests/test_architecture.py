@@ -14,6 +14,7 @@ FLOORS: dict[str, int] = {
     "model": 0,
     "ports": 0,
     "records": 0,
+    "reports": 0,
     "vectors": 1,
     "scan": 1,
     "ranking": 1,

@@ -11,22 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outcrop.config import Settings, load_settings
-from outcrop.model import (
-    Answer,
-    BuildReport,
-    CollectionStatus,
-    Hit,
-    Kind,
-    Mode,
-    Plan,
-    Progress,
-    Ref,
-    Skipped,
-    SkipReason,
-    SpaceStatus,
-    Stale,
-    Status,
-)
+from outcrop.model import Answer, Hit, Kind, Mode, Ref, Skipped, SkipReason, Stale
+from outcrop.reports import BuildReport, CollectionStatus, Plan, Progress, SpaceStatus, Status
 from outcrop.surfaces.cli.answers import View, answer_lines, suggestions
 from outcrop.surfaces.cli.progress import PlainLines
 from outcrop.surfaces.cli.reports import build_lines, plan_lines, settings_lines, status_lines

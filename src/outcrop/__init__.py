@@ -40,7 +40,8 @@ if TYPE_CHECKING:
         UnknownProject,
         UsageError,
     )
-    from outcrop.model import Answer, BuildReport, Hit, Kind, Mode, Plan, Progress, Stale, Status
+    from outcrop.model import Answer, Hit, Kind, Mode, Stale
+    from outcrop.reports import BuildReport, Plan, Progress, Status
 
 __version__ = "0.1.0"
 
@@ -69,7 +70,8 @@ _HOMES = {
         "UnknownProject",
         "UsageError",
     ),
-    "outcrop.model": ("Answer", "BuildReport", "Hit", "Kind", "Mode", "Plan", "Progress", "Stale", "Status"),
+    "outcrop.model": ("Answer", "Hit", "Kind", "Mode", "Stale"),
+    "outcrop.reports": ("BuildReport", "Plan", "Progress", "Status"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Self
 
 from outcrop.config import Settings, load_settings
 from outcrop.errors import BadConfig, IndexMissing, StoreDamaged, UnknownCorpus, UnknownKind, UsageError
-from outcrop.model import Answer, BuildReport, Filter, Kind, Mode, Plan, Progress, Space, Status
+from outcrop.model import Answer, Filter, Kind, Mode, Space
 from outcrop.ports import Embedder, Source
+from outcrop.reports import BuildReport, Plan, Progress, Status
 from outcrop.search import Question, search
 from outcrop.stores.sqlite import SqliteStore
 

@@ -16,9 +16,10 @@ import numpy as np
 from outcrop import chunking, decoding, tokens
 from outcrop.egress import announce
 from outcrop.errors import EmbedderError, FormatError
-from outcrop.model import Artifact, BuildReport, Chunk, Kind, Part, Plan, Progress, Ref, Skipped, SkipReason
+from outcrop.model import Artifact, Chunk, Kind, Part, Ref, Skipped, SkipReason
 from outcrop.ports import Embedder, Matrix, Source, VectorStore
 from outcrop.records import Digested, Entry, Known, Member, Pending, View
+from outcrop.reports import BuildReport, Plan, Progress
 
 WRITE_CHARACTERS = 16_000_000
 """Text gathered before it is written: a large transaction, yet a bounded memory."""

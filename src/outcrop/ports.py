@@ -10,8 +10,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from outcrop.model import Artifact, CollectionStatus, Filter, Listing, Ref, Seen, Skipped, Space, SpaceStatus
+from outcrop.model import Artifact, Filter, Listing, Ref, Seen, Skipped, Space
 from outcrop.records import Entry, Found, Known, Moved, Names, Passage, Pending, Replaced, State, View, Written
+from outcrop.reports import CollectionStatus, SpaceStatus
 
 Matrix = npt.NDArray[np.float32]
 """float32 ``[n, dim]``, rows L2-normalised."""

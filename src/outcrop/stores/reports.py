@@ -6,7 +6,8 @@ import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 
-from outcrop.model import Collection, CollectionStatus, Space, SpaceStatus
+from outcrop.model import Collection, Space
+from outcrop.reports import CollectionStatus, SpaceStatus
 from outcrop.stores.selection import EVERYWHERE, Ids
 
 

@@ -12,9 +12,10 @@ import numpy as np
 
 from outcrop import scan, terms
 from outcrop.errors import IndexMissing, StoreLocked
-from outcrop.model import CollectionStatus, Filter, Part, Seen, Skipped, SkipReason, Space, SpaceStatus
+from outcrop.model import Filter, Part, Seen, Skipped, SkipReason, Space
 from outcrop.ports import Matrix, Vector
 from outcrop.records import Entry, Found, Known, Names, Passage, Pending, Replaced, State, View, Written
+from outcrop.reports import CollectionStatus, SpaceStatus
 from outcrop.stores import matrix, passages, reports, selection, writes
 from outcrop.stores.database import connect, connect_in_memory, explained, meta, transaction
 

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from outcrop.config import DEFAULT, NAMES, Settings
-from outcrop.model import BuildReport, Plan, Skipped, Status
+from outcrop.model import Skipped
+from outcrop.reports import BuildReport, Plan, Status
 from outcrop.surfaces.cli.terminal import Paint
 from outcrop.surfaces.render import columns, counted, duration, harmless_line, size
 
