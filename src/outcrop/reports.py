@@ -1,0 +1,158 @@
+"""What a build and an index tell about themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from outcrop.model import Ref, Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionStatus:
+    """One line of ``status``.
+
+    Attributes:
+        name: Collection name.
+        corpus: Corpus name.
+        artifacts: Number of artifacts.
+        chunks: Number of chunks.
+        embedded: How many of them have a vector in this space.
+        characters: Characters of text.
+        bytes: Bytes of text and vectors of this collection.
+        kinds: Chunks per kind.
+    """
+
+    name: str
+    corpus: str
+    artifacts: int
+    chunks: int
+    embedded: int
+    characters: int
+    bytes: int
+    kinds: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What a build did.
+
+    Attributes:
+        revision: What the index is now current to.
+        added: Artifacts that were not in the index, or changed.
+        unchanged: Artifacts that were there already.
+        removed: Artifacts that are gone.
+        chunks: Chunks the corpus now has.
+        embedded: Chunks that went through the model in this build.
+        reused: New chunks whose vector was already there.
+        characters: Characters that went through the model.
+        cut: Passages that were longer than the embedder reads, so that it saw their beginning only.
+        skipped: What was left out and why.
+        seconds: Wall time.
+        complete: False if the build stopped early; what was done is kept.
+    """
+
+    revision: str
+    added: int
+    unchanged: int
+    removed: int
+    chunks: int
+    embedded: int
+    reused: int
+    characters: int
+    cut: int
+    skipped: tuple[Skipped, ...]
+    seconds: float
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a build is; sent to whoever asked for it, a few times a second at most.
+
+    Attributes:
+        phase: ``listing``, ``chunking``, ``embedding`` or ``writing``.
+        done: Units done.
+        total: Units to do, 0 while unknown.
+        characters: Characters that went through this phase so far.
+    """
+
+    phase: str
+    done: int
+    total: int
+    characters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a build would do: ``index --dry-run``.
+
+    Attributes:
+        artifacts: Everything that would be in the index.
+        new: How many of them are not in it yet, or changed.
+        texts: Passages that would go through the embedder (those known already by their text are not counted).
+        characters: Characters of these passages.
+        space: The embedder's space id.
+        address: Where the text would go; None when it stays on this machine.
+        skipped: What would be left out and why.
+    """
+
+    artifacts: tuple[Ref, ...]
+    new: int
+    texts: int
+    characters: int
+    space: str
+    address: str | None
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceStatus:
+    """Vectors of one space in the store, whether or not it is the one that is searched."""
+
+    space: str
+    vectors: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is indexed, where, and how current it is.
+
+    Attributes:
+        source: ``folder``, ``git`` or ``fossil``.
+        root: The folder that paths are relative to.
+        project: Slug of the repository.
+        store: Path of the database.
+        exists: Whether there is an index at all.
+        bytes: Size of the database on disk.
+        revision: What the index is current to, None when it was never completed.
+        current: What the source is at now.
+        stale: Whether the two differ.
+        complete: Share of chunks that have a vector in the space that is searched, 0 to 1.
+        writer: Whether another process is building right now.
+        space: The space that search scans, None without an index.
+        embedder: The configured embedder's space id.
+        address: Where the configured embedder sends text, None when nowhere.
+        collections: One line a corpus.
+        spaces: Every space with vectors in the store.
+        skipped: What the last build left out and why.
+    """
+
+    source: str
+    root: str
+    project: str
+    store: str
+    exists: bool
+    bytes: int
+    revision: str | None
+    current: str
+    stale: bool
+    complete: float
+    writer: bool
+    space: str | None
+    embedder: str
+    address: str | None
+    collections: tuple[CollectionStatus, ...]
+    spaces: tuple[SpaceStatus, ...]
+    skipped: tuple[Skipped, ...]
