@@ -25,7 +25,8 @@ from outcrop.transfer.fossil_uv import FossilTransfer
 SAMPLES = {
     "vec/plain.bin": b"VE01" + os.urandom(3000),
     "vec/packed.bin": b"VE01" + b"the same words again " * 300,
-    "vec/edge.bin": b"x" * 12,
+    "vec/edge.bin": os.urandom(1000) + bytes(200),
+    "vec/over_the_edge.bin": os.urandom(1000) + bytes(400),
     "vec/empty.bin": b"",
     "vec/space.json": b"{}\n",
 }
@@ -60,6 +61,7 @@ class TestRows:
         add_by_program(bestiary, theirs, tmp_path)
         assert rows(ours) == rows(theirs)
         assert {len(row[0]) for row in rows(ours).values()} == {64 if policy == "sha3" else 40}
+        assert [rows(ours)[name][2] for name in ("vec/edge.bin", "vec/over_the_edge.bin")] == [0, 1]
         names = ("table_info", "index_list")
         assert [query(ours, f"PRAGMA {name}(unversioned)") for name in names] == [
             query(theirs, f"PRAGMA {name}(unversioned)") for name in names
@@ -233,7 +235,7 @@ class TestSync:
         # And the other way.
         cloned.replace({"vec/new.bin": b"from the clone"}, ["vec/plain.bin"])
         bestiary.fossil.run("uv", "sync", url, "-R", clone)
-        assert served.names() == {"vec/edge.bin", "vec/empty.bin", "vec/space.json", "vec/new.bin"}
+        assert served.names() == SAMPLES.keys() - {"vec/packed.bin", "vec/plain.bin"} | {"vec/new.bin"}
         for repository in (copy, clone):
             assert "database integrity-check: ok" in bestiary.fossil.run("test-integrity", "-R", repository)
 
