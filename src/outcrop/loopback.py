@@ -6,6 +6,7 @@ answer between the judgement and the connection (DNS rebinding) gains nothing.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
 import threading
@@ -68,6 +69,10 @@ def canonical(address: str) -> str:
         except UnicodeError:
             raise BadConfig(f"{host!r} is not the name of a host", "Correct the address.") from None
     host = host.rstrip(".")
+    if ":" in host:
+        number, percent, zone = host.partition("%")
+        with contextlib.suppress(ValueError):
+            host = f"{ipaddress.IPv6Address(number).compressed}{percent}{zone}"
     shown = f"[{host}]" if ":" in host else host
     at = "" if port in (None, DEFAULT_PORTS[scheme]) else f":{port}"
     query = f"?{parts.query}" if parts.query else ""

@@ -82,17 +82,21 @@ def vectors(answer: object, texts: int, dim: int, address: str) -> Matrix:
 
 
 def message(body: bytes) -> str:
-    """What a server says about an error, on one line and short; empty where it says nothing readable."""
+    """What a server says about an error, on one line; empty where it says nothing readable."""
     try:
         said: object = json.loads(body)
     except (ValueError, RecursionError):
-        said = "" if body.lstrip()[:1] == b"<" else body[: EXCERPT * 4].decode("utf-8", "replace")
+        said = "" if body.lstrip()[:1] == b"<" else body.decode("utf-8", "replace")
     for name in ("error", "message", "detail"):
         if isinstance(said, dict) and said.get(name):
             said = said[name]
     if isinstance(said, dict) and said.get("message"):
         said = said["message"]
-    line = re.sub(r"\s+", " ", said if isinstance(said, str) else json.dumps(said)).strip()
+    return re.sub(r"\s+", " ", said if isinstance(said, str) else json.dumps(said)).strip()
+
+
+def shorten(line: str) -> str:
+    """As much of a server's words as a message repeats."""
     return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"
 
 

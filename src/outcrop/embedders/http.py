@@ -25,8 +25,10 @@ REDIRECTS = 3
 FOLLOWED = (301, 302, 307, 308)
 READ_BYTES = 1 << 16
 
-SECRET_CHARACTERS = 6
-"""A word of a header that is at least this long may be a token."""
+SECRET_CHARACTERS = 4
+"""A word of a header that is at least this long may be a token; hiding shorter ones would garble what a server says."""
+
+SCHEMES = frozenset({"Bearer", "Basic", "Token"})
 
 
 class Broken(EmbedderUnavailable):
@@ -97,7 +99,7 @@ class Client:
         """A server's words without anything that was sent to it in secret."""
         for value in self._headers().values():
             for part in value.split():
-                if len(part) >= SECRET_CHARACTERS:
+                if len(part) >= SECRET_CHARACTERS and part not in SCHEMES:
                     text = text.replace(part, "[hidden]")
         return text
 
@@ -142,13 +144,12 @@ class Client:
         target = urlsplit("")
         with contextlib.suppress(ValueError):
             target = urlsplit(urljoin(origin + where, location))
-        there = f"{target.scheme}://{target.netloc}"
+        there = f"{target.scheme}://{target.netloc}" if location and target.netloc else "nowhere"
         with contextlib.suppress(BadConfig):
-            if location and canonical(there) == canonical(origin):
+            if canonical(there) == canonical(origin):
                 return _request_target(target.path, target.query)
         raise EgressRefused(
-            f"{self.address} redirects to {there if target.netloc else 'nowhere'}, and text goes only where it was "
-            "allowed to go",
+            f"{self.address} redirects to {there}, and text goes only where it was allowed to go",
             "If you trust that address, set it as endpoint_url.",
         )
 
@@ -240,8 +241,9 @@ class Client:
                 f"{self.address} answers with more than {most:,} bytes, which these vectors cannot need",
                 "Check the address and the model.",
             )
-        if told is not None and size < told:
-            raise http.client.IncompleteRead(b"", told - size)
+        # Without a length the end of the connection ends the answer; nothing at all is a connection that broke.
+        if (told is not None and size < told) or (told is None and not size and response.status == 200):
+            raise http.client.IncompleteRead(b"")
         return b"".join(parts)
 
 

@@ -220,7 +220,7 @@ class NetworkEmbedder:
         return made
 
     def _explain(self, reply: Reply) -> EmbedderError:
-        said = self._client.hide(answers.message(reply.body))
+        said = answers.shorten(self._client.hide(answers.message(reply.body)))
         about = f"{self.address} answers with status {reply.status}" + (f": {said}" if said else "")
         if _is_too_long(reply):
             return TooLong(about)
