@@ -593,3 +593,43 @@ def test_the_real_model_finds_by_meaning(tmp_path: Path, model_cache: Path, open
             answer = index.search(question, mode="semantic")
             assert (answer.mode, answer.hits[0].path) == ("semantic", path)
             assert np.isfinite([hit.score for hit in answer.hits]).all()
+
+
+def test_a_folder_that_its_repository_ignores_is_a_source_of_its_own(tmp_path: Path, opened: Opener) -> None:
+    root = make_repository(tmp_path / "app", {".gitignore": "data/\n", "a.py": GAMMA})
+    write(root, {"data/raw/ledger.py": BETA, "src/boiler.py": ALPHA})
+    with opened(root / "data" / "raw") as index:
+        assert index.source.type == "folder"
+        index.build()
+        assert paths(index, "ledger steam fence", mode="keyword") == ["ledger.py"]
+    with opened(root / "src") as index:
+        assert (index.source.type, index.source.root) == ("git", root)
+        index.build()
+        assert set(paths(index, "ledger steam fence", mode="keyword")) == {"a.py", "src/boiler.py"}
+
+
+def test_a_file_that_is_not_ours_is_never_replaced(root: Path, tmp_path: Path) -> None:
+    thesis = tmp_path / "thesis.txt"
+    thesis.write_text("years of work " * 500)
+    with outcrop.open(root, settings={"embedder": "hash", "store": thesis}) as index:
+        for use in (index.build, lambda: index.build(rebuild=True), index.clear, lambda: index.search("steam")):
+            with pytest.raises(outcrop.StoreDamaged):
+                use()
+    assert thesis.read_text() == "years of work " * 500
+    assert not thesis.with_name("thesis.txt.lock").exists()
+
+
+def test_a_store_that_is_a_folder(root: Path, tmp_path: Path) -> None:
+    with outcrop.open(root, settings={"embedder": "hash", "store": tmp_path}) as index:
+        with pytest.raises(outcrop.StoreError, match="is a folder"):
+            index.build()
+        with pytest.raises(outcrop.StoreError, match="is a folder"):
+            index.search("steam")
+
+
+def test_a_higher_limit_brings_a_refused_file_in(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "app", {"big.md": "a long line of prose about walruses\n" * 100})
+    for limit, found in ((500, []), (50_000, ["big.md"]), (500, [])):
+        with outcrop.open(root, settings={"embedder": "hash", "max_bytes": limit}) as index:
+            index.build()
+            assert list(dict.fromkeys(hit.path for hit in index.search("walruses").hits)) == found

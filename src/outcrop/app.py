@@ -255,7 +255,13 @@ class Index:
         try:
             with self._store.writing():
                 self._store.clear()
-        except StoreDamaged:
+        except StoreDamaged as error:
+            if self.settings.store is not None:
+                # A path that somebody typed may be anything; only our own file is ours to delete.
+                raise StoreDamaged(
+                    f"{self._store.path} is not an index that can be read, and was left alone",
+                    "Delete it yourself, or name another file with --store",
+                ) from error
             self._store.remove()
 
 

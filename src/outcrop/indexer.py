@@ -35,8 +35,8 @@ REPORT_SECONDS = 0.1
 
 CODE_KINDS = frozenset({Kind.CODE, Kind.API})
 
-UNSETTLED = frozenset({SkipReason.SECRET, SkipReason.OVERSIZE, SkipReason.VANISHED, SkipReason.UNREADABLE})
-"""Verdicts that hold for one build only: settings or chance decide them, not the bytes."""
+UNSETTLED = frozenset({SkipReason.VANISHED, SkipReason.UNREADABLE})
+"""Verdicts that hold for one build only: chance decides them, not the bytes."""
 
 Report = Callable[[Progress], None]
 
@@ -111,11 +111,11 @@ def plan(source: Source, store: VectorStore, embedder: Embedder) -> Plan:
     there = store.exists
     listing = source.artifacts(store.seen() if there else {})
     known = store.known() if there else {}
-    outdated = _outdated(listing.refs, known)
+    outdated = _outdated(listing.refs, known, source.rules)
     lengths: dict[bytes, int] = {}
     skipped, new = list(listing.skipped), 0
     for ref, outcome in zip(outdated, source.read(outdated), strict=True):
-        entry = _entry(ref, outcome)
+        entry = _entry(ref, outcome, source.rules)
         if isinstance(entry, Skipped):
             skipped.append(entry)
         elif entry.skip is not None:
@@ -146,42 +146,42 @@ def corpus_of(kind: Kind) -> str:
     return "code" if kind in CODE_KINDS else "docs"
 
 
-def _recipe(ref: Ref) -> str:
-    """What decides how an artifact is cut: under another recipe it is cut again."""
-    return f"{chunking.VERSION}/{chunking.format_of(ref.path, ref.kind)}"
+def _recipe(ref: Ref, rules: str) -> str:
+    """What decides whether an artifact is read and how it is cut: under another recipe it is cut again."""
+    return f"{chunking.VERSION}/{decoding.VERSION}/{chunking.format_of(ref.path, ref.kind)}/{rules}"
 
 
-def _refusal(ref: Ref) -> str:
-    """The recipe of an artifact that is left out; the path and the rules of decoding can be why."""
-    return f"{_recipe(ref)}/{decoding.VERSION}/{ref.path}"
+def _refusal(ref: Ref, rules: str) -> str:
+    """The recipe of an artifact that is left out; its path can be why."""
+    return f"{_recipe(ref, rules)}/{ref.path}"
 
 
-def _outdated(refs: Iterable[Ref], known: Mapping[str, Known]) -> list[Ref]:
+def _outdated(refs: Iterable[Ref], known: Mapping[str, Known], rules: str) -> list[Ref]:
     """One ref per artifact that the store does not have, or has in another form."""
     first: dict[str, Ref] = {}
     for ref in refs:
         first.setdefault(ref.hash, ref)
-    return [ref for ref in first.values() if not _is_current(ref, known.get(ref.hash))]
+    return [ref for ref in first.values() if not _is_current(ref, known.get(ref.hash), rules)]
 
 
-def _is_current(ref: Ref, known: Known | None) -> bool:
+def _is_current(ref: Ref, known: Known | None, rules: str) -> bool:
     if known is None or known.version != ref.version:
         return False
-    return known.recipe == (_recipe(ref) if known.skip is None else _refusal(ref))
+    return known.recipe == (_recipe(ref, rules) if known.skip is None else _refusal(ref, rules))
 
 
-def _entry(ref: Ref, outcome: Artifact | Skipped) -> Entry | Skipped:
+def _entry(ref: Ref, outcome: Artifact | Skipped, rules: str) -> Entry | Skipped:
     """Cut one artifact that was read. ``Skipped`` means that the verdict is not to be remembered."""
     if isinstance(outcome, Artifact):
         ref = outcome.ref
         try:
             chunks = chunking.chunk(outcome.text, ref.path, ref.kind)
         except FormatError as error:
-            return Entry(ref, _refusal(ref), (), SkipReason.BROKEN, error.what)
-        return Entry(ref, _recipe(ref), [Digested(chunk, _digest(chunk)) for chunk in chunks])
+            return Entry(ref, _refusal(ref, rules), (), SkipReason.BROKEN, error.what)
+        return Entry(ref, _recipe(ref, rules), [Digested(chunk, _digest(chunk)) for chunk in chunks])
     if outcome.reason in UNSETTLED:
         return outcome
-    return Entry(ref, _refusal(ref), (), outcome.reason, outcome.detail)
+    return Entry(ref, _refusal(ref, rules), (), outcome.reason, outcome.detail)
 
 
 def _digest(chunk: Chunk) -> bytes:
@@ -190,12 +190,12 @@ def _digest(chunk: Chunk) -> bytes:
 
 def _store_new(source: Source, store: VectorStore, refs: Sequence[Ref], tally: _Tally, report: Report) -> Sequence[Ref]:
     """Read, cut and store what the store does not have. Returns the refs as they were read."""
-    outdated = _outdated(refs, store.known())
+    outdated = _outdated(refs, store.known(), source.rules)
     batch: list[Entry] = []
     gathered = characters = 0
     moved: dict[tuple[str, str | None], Ref] = {}
     for done, (ref, outcome) in enumerate(zip(outdated, source.read(outdated), strict=True), start=1):
-        entry = _entry(ref, outcome)
+        entry = _entry(ref, outcome, source.rules)
         if isinstance(entry, Skipped):
             tally.skipped.append(entry)
         else:

@@ -40,6 +40,10 @@ class Source(Protocol):
     def worktree(self) -> str:
         """Which view of a shared store this is; empty where there is only one."""
 
+    @property
+    def rules(self) -> str:
+        """The settings that decide whether an artifact is read; under other rules each one is judged again."""
+
     def worktrees(self) -> frozenset[str]:
         """Every view of the store that still exists, this one included."""
 

@@ -10,7 +10,7 @@ from outcrop.errors import NotARepository
 from outcrop.ports import Source
 from outcrop.sources.folder import FolderSource
 from outcrop.sources.git import GitSource
-from outcrop.sources.git_plumbing import Repository, discover
+from outcrop.sources.git_plumbing import Repository, discover, is_ignored
 from outcrop.sources.options import Options
 
 
@@ -32,7 +32,8 @@ class Place:
 def find_root(path: Path, rev: str | None = None) -> Place:
     """Find the source that a path belongs to.
 
-    A folder inside a git repository means the whole repository. A plain folder means itself, or the nearest folder
+    A folder inside a git repository means the whole repository, unless that repository ignores the folder. A plain
+    folder means itself, or the nearest folder
     above that the same user has indexed already.
 
     Args:
@@ -48,7 +49,7 @@ def find_root(path: Path, rev: str | None = None) -> Place:
     folder = path.resolve()
     folder = folder if folder.is_dir() else folder.parent
     repository = discover(folder)
-    if repository is not None:
+    if repository is not None and not (rev is None and is_ignored(repository, folder)):
         return Place(repository.top, repository, rev)
     if rev is not None:
         raise NotARepository(f"{path} is not in a git repository, so it has no commit {rev}", "Leave the commit out")

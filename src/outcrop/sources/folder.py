@@ -68,6 +68,11 @@ class FolderSource:
         """Empty: a folder has one view."""
         return ""
 
+    @property
+    def rules(self) -> str:
+        """The settings that decide whether a file is read."""
+        return self._options.rules
+
     def with_options(self, options: Options) -> FolderSource:
         """The same folder under other settings."""
         return FolderSource(self._root, options)

@@ -86,6 +86,11 @@ class FossilSource:
         """Empty: all checkouts see the same tip."""
         return ""
 
+    @property
+    def rules(self) -> str:
+        """The settings that decide whether a file is read."""
+        return self._options.rules
+
     def with_options(self, options: Options) -> FossilSource:
         """The same repository and branch under other settings."""
         return FossilSource(self._location, options, self._branch)

@@ -90,6 +90,11 @@ class GitSource:
         same = self._repository.git_dir.resolve() == self._repository.common_dir
         return "" if same else self._repository.git_dir.name
 
+    @property
+    def rules(self) -> str:
+        """The settings that decide whether a file is read."""
+        return self._options.rules
+
     def with_options(self, options: Options) -> GitSource:
         """The same repository and commit under other settings."""
         return GitSource(self.root, options, self._commit, self._repository)

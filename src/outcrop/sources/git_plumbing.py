@@ -183,6 +183,16 @@ def discover(path: Path) -> Repository | None:
     )
 
 
+def is_ignored(repository: Repository, folder: Path) -> bool:
+    """Whether a repository keeps a folder of its working tree out, so that asking for the folder means the folder."""
+    top = repository.top.resolve()
+    if repository.bare or folder == top or not folder.is_relative_to(top):
+        return False
+    process = start(repository, "check-ignore", "--quiet", "--", str(folder.relative_to(top)))
+    process.communicate()
+    return process.returncode == 0
+
+
 def submodule(top: Path, object_format: str) -> Repository | None:
     """The repository checked out at ``top``, found without asking git; None when nothing is checked out there."""
     marker = top / ".git"

@@ -28,6 +28,11 @@ class Options:
     include_secrets: tuple[str, ...] = ()
     kinds: tuple[tuple[str, Kind], ...] = ()
 
+    @property
+    def rules(self) -> str:
+        """The settings that decide whether a file is read, in words; other rules, another verdict on known files."""
+        return f"{self.max_bytes}/{'|'.join(self.include_secrets)}"
+
     def limit(self, path: str) -> int:
         """The most bytes that a file at ``path`` may have."""
         return self.max_bytes * NOTEBOOK_ALLOWANCE if path.endswith(".ipynb") else self.max_bytes

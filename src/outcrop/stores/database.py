@@ -34,6 +34,8 @@ def connect(path: Path, create: bool) -> sqlite3.Connection:
         StoreDamaged: Not a readable database.
         StoreFull: It cannot be created there.
     """
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder, not a database file", "Name a file")
     if not create and not path.exists():
         raise IndexMissing(f"there is no index at {path}", "Run: outcrop index")
     with explained(path):
@@ -165,7 +167,7 @@ def explained(path: Path) -> Iterator[None]:
         raise _explain(error, path) from error
     except sqlite3.DatabaseError as error:
         raise StoreDamaged(
-            f"the index at {path} is damaged ({error})", "It can be made again from the source: outcrop rebuild"
+            f"the index at {path} is damaged ({error})", "Make it again from the source: outcrop rebuild"
         ) from error
     except OSError as error:
         raise StoreFull(

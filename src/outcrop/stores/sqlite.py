@@ -5,18 +5,18 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 
 from outcrop import scan, terms
 from outcrop.errors import IndexMissing, StoreLocked
-from outcrop.model import Filter, Part, Seen, Skipped, SkipReason, Space
+from outcrop.model import Filter, Seen, Skipped, Space
 from outcrop.ports import Matrix, Vector
 from outcrop.records import Entry, Found, Known, Names, Passage, Pending, Replaced, State, View, Written
 from outcrop.reports import CollectionStatus, SpaceStatus
-from outcrop.stores import matrix, passages, reports, selection, writes
+from outcrop.stores import ledger, matrix, passages, reports, selection, writes
 from outcrop.stores.database import connect, connect_in_memory, explained, meta, transaction
 
 COLUMN_WEIGHTS = (2.0, 1.0, 1.0)
@@ -90,6 +90,10 @@ class SqliteStore:
         # Imported here: a search never writes.
         from filelock import FileLock, Timeout
 
+        if self.path.exists():
+            # A file that is no index is refused before a lock is left beside it.
+            with suppress(IndexMissing), self._reading():
+                pass
         with explained(self._lock_path):
             self._lock_path.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self._lock_path, timeout=0)
@@ -231,36 +235,17 @@ class SqliteStore:
     def known(self) -> Mapping[str, Known]:
         """Per hash, what is stored of this source's artifacts."""
         with self._reading() as database:
-            rows = database.execute(
-                "SELECT hash, version, recipe, skip, detail, parts FROM fx_vec_artifact WHERE project = ''"
-            )
-            return {
-                hash: Known(
-                    version,
-                    recipe,
-                    None if skip is None else SkipReason(skip),
-                    detail,
-                    frozenset(Part(part) for part in parts.split(",")) if parts else frozenset({Part.WHOLE}),
-                )
-                for hash, version, recipe, skip, detail, parts in rows
-            }
+            return ledger.known(database)
 
     def seen(self) -> Mapping[str, Seen]:
         """File states of this view's last build."""
         with self._reading() as database:
-            rows = database.execute(
-                "SELECT path, size, mtime_ns, inode, hash FROM fx_vec_file WHERE worktree = ?", (self.worktree,)
-            )
-            return {path: Seen(size, mtime, inode, hash) for path, size, mtime, inode, hash in rows}
+            return ledger.seen(database, self.worktree)
 
     def skipped(self) -> Sequence[Skipped]:
         """What this view's last build left out, by path."""
         with self._reading() as database:
-            rows = database.execute(
-                "SELECT path, reason, detail, hash FROM fx_vec_skip WHERE worktree = ? ORDER BY path, reason",
-                (self.worktree,),
-            )
-            return [Skipped(path, SkipReason(reason), detail, hash) for path, reason, detail, hash in rows]
+            return ledger.skipped(database, self.worktree)
 
     def built(self) -> str | None:
         """The revision of this view's last complete build."""
@@ -305,17 +290,7 @@ class SqliteStore:
     def names(self) -> Names:
         """What filters may name."""
         with self._reading() as database:
-            columns = (
-                {
-                    row[0]
-                    for row in database.execute(
-                        f"SELECT DISTINCT {column} FROM fx_vec_member WHERE worktree IN (?, ?)",
-                        (self.worktree, selection.EVERYWHERE),
-                    )
-                }
-                for column in ("corpus", "kind", "project")
-            )
-            return Names(*(frozenset(names) for names in columns))
+            return ledger.names(database, self.worktree)
 
     def _vectors(self, database: sqlite3.Connection) -> matrix.Vectors | None:
         state = self.state()
