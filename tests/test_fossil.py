@@ -18,6 +18,7 @@ from outcrop.errors import NotARepository, SourceError, SourceLocked
 from outcrop.model import Artifact, Kind, Listing, Ref, Skipped, SkipReason
 from outcrop.sources import fossil_repository
 from outcrop.sources.fossil import FossilSource
+from outcrop.sources.fossil_capabilities import capabilities_of, may_see
 from outcrop.sources.fossil_repository import Location, find_fossil
 from outcrop.sources.options import Options
 
@@ -168,6 +169,68 @@ class TestPrivacy:
     def test_a_shunned_tip_gives_way_to_its_parent(self, bestiary: Bestiary, copy: Path) -> None:
         query(copy, "INSERT INTO shun VALUES (?, 0, '')", bestiary.tip)
         assert ("code", "src/old_name.py") in texts(source_of(copy))
+
+
+class TestWithheld:
+    @pytest.fixture
+    def versions(self, copy: Path) -> dict[str, str]:
+        return {ref.hash: ref.version for ref in source_of(copy).artifacts({}).refs}
+
+    def test_nothing_of_a_fresh_listing(self, copy: Path, versions: dict[str, str]) -> None:
+        assert source_of(copy).withheld(versions) == frozenset()
+
+    def test_an_edit_or_a_new_comment_withholds_nothing(
+        self, bestiary: Bestiary, copy: Path, versions: dict[str, str]
+    ) -> None:
+        bestiary.fossil.run("ticket", "set", bestiary.ticket, "icomment", "More.", "-R", copy)
+        bestiary.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input="Awake.\n")
+        assert source_of(copy).withheld(versions) == frozenset()
+
+    def test_what_is_private_shunned_or_gone(self, source: FossilSource, copy: Path, versions: dict[str, str]) -> None:
+        listing = source.artifacts({})
+        private, shunned, gone = (
+            ref_of(listing, kind, path).hash
+            for kind, path in ((Kind.WIKI, "Plain"), (Kind.CODE, "src/app.py"), (Kind.DOC, "side.md"))
+        )
+        query(copy, "INSERT INTO private SELECT rid FROM blob WHERE uuid = ?", private)
+        query(copy, "INSERT INTO shun VALUES (?, 0, '')", shunned)
+        query(copy, "DELETE FROM blob WHERE uuid = ?", gone)
+        assert source_of(copy).withheld(versions) == {private, shunned, gone}
+
+    def test_a_ticket_of_which_a_comment_was_taken_out(
+        self, bestiary: Bestiary, copy: Path, versions: dict[str, str]
+    ) -> None:
+        changes = (
+            "SELECT x.rid FROM tagxref x JOIN tag USING(tagid) WHERE tagname = ? ORDER BY x.mtime, x.rid LIMIT 1, 1"
+        )
+        query(copy, f"INSERT INTO private {changes}", f"tkt-{bestiary.ticket}")
+        assert source_of(copy).withheld(versions) == {bestiary.ticket}
+
+
+class TestCapabilities:
+    def test_who_can_read_the_index_through_a_report(self, bestiary: Bestiary, copy: Path) -> None:
+        for login, capabilities in (("carol", "t"), ("dan", "uk2"), ("eve", "u"), ("fay", "a"), ("gil", "2")):
+            bestiary.fossil.run("user", "new", login, "", "secret", "-R", copy)
+            bestiary.fossil.run("user", "capabilities", login, capabilities, "-R", copy)
+        kinds = (Kind.CODE, Kind.DOC, Kind.WIKI, Kind.TICKET, Kind.FORUM)
+        # ``nobody`` may read files, wiki and tickets here; the template ``reader`` holds ``t``.
+        found = {writer.login: writer.withheld for writer in source_of(copy).report_writers(kinds)}
+        assert found == {"carol": {Kind.FORUM}, "eve": {Kind.FORUM}}
+        bestiary.fossil.run("user", "capabilities", "nobody", "", "-R", copy)
+        found = {writer.login: writer.withheld for writer in source_of(copy).report_writers(kinds)}
+        assert found["carol"] == set(kinds)
+        assert found["dan"] == {Kind.CODE, Kind.DOC}
+        assert found.keys() == {"carol", "dan", "eve"}
+        assert source_of(copy).report_writers([]) == []
+
+    def test_letters_include_others(self, bestiary: Bestiary) -> None:
+        with fossil_repository.opened(bestiary.repository) as database:
+            assert capabilities_of(database, "alice") >= set("saijkorw23456t")
+            assert capabilities_of(database, "bob") >= set("23fkjrnwcio") | set("hmncgz")
+            assert capabilities_of(database, "nobody") == capabilities_of(database, "stranger") == set("gjorz")
+            assert capabilities_of(database, "anonymous") == set("hmncgjorz")
+        assert may_see("2", Kind.FORUM)
+        assert not may_see("jr2", Kind.CODE)
 
 
 class TestChange:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from outcrop.errors import ArtifactUnreadable, NotARepository
 from outcrop.model import Artifact, Kind, Listing, Ref, Seen, Skipped, SkipReason
 from outcrop.sources.filestate import oversize
 from outcrop.sources.fossil_artifacts import FileCard
+from outcrop.sources.fossil_capabilities import ReportWriter, report_writers
 from outcrop.sources.fossil_listing import (
     Snapshot,
     Stored,
@@ -26,6 +27,7 @@ from outcrop.sources.fossil_listing import (
     ticket_bytes,
     ticket_version,
     tip_files,
+    withheld,
 )
 from outcrop.sources.fossil_repository import Blob, Location, content, is_repository, look_up, opened, setting
 from outcrop.sources.ignore import PathFilter, Rules, compile_globs, compile_rules
@@ -139,6 +141,24 @@ class FossilSource:
                 blobs = look_up(database, [ref.hash for ref in some])
                 outcomes = [self._read(database, ref, blobs.get(ref.hash), snapshot) for ref in some]
             yield from outcomes
+
+    def withheld(self, versions: Mapping[str, str]) -> frozenset[str]:
+        """Of indexed artifacts (version by hash), those that the public may not see any more.
+
+        Raises:
+            SourceError: The repository cannot be read.
+        """
+        with opened(self._path) as database:
+            return withheld(database, versions)
+
+    def report_writers(self, kinds: Collection[Kind]) -> list[ReportWriter]:
+        """Users who can read the index through ticket reports, though Fossil withholds one of these kinds from them.
+
+        Raises:
+            SourceError: The repository cannot be read.
+        """
+        with opened(self._path) as database:
+            return report_writers(database, kinds)
 
     def _revision(self, snapshot: Snapshot) -> str:
         rest = hashlib.sha256(f"{snapshot.digest}\n{self._settings}".encode()).hexdigest()[:16]

@@ -30,6 +30,11 @@ from outcrop.sources.fossil_repository import content, has_table, look_up, rows,
 
 _PUBLIC = "NOT IN (SELECT rid FROM private) AND b.uuid NOT IN (SELECT uuid FROM shun)"
 
+_CHANGES = (
+    "SELECT b.uuid, b.rid FROM tag t JOIN tagxref x USING(tagid) JOIN blob b ON b.rid = x.rid"
+    f" WHERE t.tagname = ? AND b.rid {_PUBLIC} ORDER BY x.mtime, x.rid"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:
@@ -185,6 +190,26 @@ def _posts(database: sqlite3.Connection) -> Mapping[str, Post]:
         edit = Stored(uuid, rid)
         posts[uuid] = Post(edit, roots.get(root, edit))
     return posts
+
+
+def withheld(database: sqlite3.Connection, versions: Mapping[str, str]) -> frozenset[str]:
+    """Of artifacts that were indexed, those that may not be shown any more: private, shunned, rejected or expunged.
+
+    What was merely edited since is not among them; the index is then behind, which an answer says by itself.
+
+    Args:
+        database: The repository.
+        versions: Indexed artifacts: version by hash.
+    """
+    blobs = look_up(database, versions)
+    hidden = {hash for hash, blob in blobs.items() if blob.private or blob.shunned}
+    unknown = {hash: version for hash, version in versions.items() if hash not in blobs}
+    for hash, version in unknown.items():
+        changes = [Stored(uuid, rid) for uuid, rid in rows(database, _CHANGES, (f"tkt-{hash}",))]
+        # Comments are added at the end. Where no beginning of the ticket is what was indexed, one was taken out.
+        if not any(ticket_version(changes[:count]) == version for count in range(1, len(changes) + 1)):
+            hidden.add(hash)
+    return frozenset(hidden)
 
 
 def tip_files(database: sqlite3.Connection, tip: Stored) -> list[FileCard]:
