@@ -157,7 +157,7 @@ def test_a_page_on_one_line_is_cut_at_its_headings() -> None:
 
 
 def test_a_lone_carriage_return_moves_no_line() -> None:
-    text = f"a\rb\r\rc\n\n# One\n\n{PARAGRAPH}\n"
+    text = f"a\rb\r\rc {PARAGRAPH}\n\n# One\n\n{PARAGRAPH}\n"
     assert [(c.name, c.first_line) for c in cut(text)] == [(None, 1), ("One", 3)]
 
 

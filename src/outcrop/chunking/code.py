@@ -164,7 +164,7 @@ def _spell(raw: str, language: str) -> str:
     if raw[:1] in _QUOTES and len(raw) > 1:
         return raw.strip(_QUOTES)[:80]
     if "operator" in raw and language in {"cpp", "csharp"}:
-        return raw.partition("(")[0].strip(" *&").replace("::", ".") or raw
+        return raw.partition("(")[0].strip().lstrip("*& ").replace("::", ".") or raw
     if language in {"json", "yaml", "toml", "haskell"}:
         return raw.splitlines()[0][:80]
     name = raw[:1] + raw[1:].partition("(")[0]

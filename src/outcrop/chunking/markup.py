@@ -24,7 +24,7 @@ Trail = tuple[str, ...]
 
 @dataclass(slots=True)
 class _Section:
-    """Rows under one heading, up to the next heading of any level."""
+    """Rows under one heading, up to the next heading of any level. ``bare``: nothing there that stands alone."""
 
     first: int
     stop: int
@@ -96,8 +96,10 @@ def _sections(ruler: Ruler, lines: list[int], layout: Layout, above: Trail) -> l
     sections: list[_Section] = []
     for (first, height, names), (stop, *_) in zip(marks, [*marks[1:], (len(ruler), 0, ())], strict=True):
         if not ruler.blank_between(first, stop):
-            bare = height > 0 and ruler.blank_between(min(first + height, stop), stop)
-            sections.append(_Section(first, stop, names, ruler.weight(first, stop), bare))
+            weight = ruler.weight(first, stop)
+            empty = height > 0 and ruler.blank_between(min(first + height, stop), stop)
+            opening = height == 0 and first == 0 and weight < SCRAP
+            sections.append(_Section(first, stop, names, weight, empty or opening))
     return sections
 
 
@@ -108,7 +110,7 @@ def _tidy(sections: list[_Section]) -> list[_Section]:
         last = tidy[-1] if tidy else None
         if last is None:
             tidy.append(section)
-        elif last.bare and _under(section.trail, last.trail) and last.weight + section.weight <= CEILING:
+        elif last.bare and _below(section, last) and last.weight + section.weight <= CEILING:
             tidy[-1] = _Section(last.first, section.stop, section.trail, last.weight + section.weight, section.bare)
         elif (
             section.weight < SCRAP
@@ -121,6 +123,11 @@ def _tidy(sections: list[_Section]) -> list[_Section]:
         else:
             tidy.append(section)
     return tidy
+
+
+def _below(section: _Section, last: _Section) -> bool:
+    """Whether a bare heading, or the few words before the first heading, may go with a section."""
+    return last.first == 0 or _under(section.trail, last.trail)
 
 
 def _under(inner: Trail, outer: Trail) -> bool:

@@ -179,9 +179,10 @@ def _units(ruler: Ruler, leads: Set[int], block: Block) -> list[Block]:
         if gap.first < gap.stop and not ruler.blank_between(gap.first, gap.stop):
             rows = [row for row in range(gap.first, gap.stop) if not ruler.mute(row, row + 1)]
             brief = child.first < block.stop and sum(ruler.weight(row, row + 1) for row in rows) < TINY
-            opening = not units and block.name is not None
+            opening = not units and (block.name is not None or ruler.weight(child.first, child.stop) > CEILING)
             if brief and (opening or all(row in leads for row in rows)):
-                # The line that opens a class goes with what comes first in it, a heading comment with what it heads.
+                # The line that opens a class goes with what comes first in it, a heading comment with what it heads,
+                # and a lone import with the large class that is all the file has.
                 child.first = gap.first
             else:
                 units.append(gap)
