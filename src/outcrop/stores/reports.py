@@ -8,20 +8,7 @@ from collections.abc import Sequence
 
 from outcrop.model import Collection, Space
 from outcrop.reports import CollectionStatus, SpaceStatus
-from outcrop.stores.selection import EVERYWHERE, Ids
-
-
-def progress(database: sqlite3.Connection, space: Space, visible: Ids | None) -> tuple[int, int]:
-    """Chunks with a vector in that space, and all chunks; of those in ``visible``, or of all when it is None."""
-    if visible is None:
-        (embedded,) = database.execute(
-            "SELECT count(*) FROM fx_vec_embedding WHERE model = ?", (space.model,)
-        ).fetchone()
-        (chunks,) = database.execute("SELECT count(*) FROM fx_vec_chunk").fetchone()
-        return embedded, chunks
-    mine = set(visible.tolist())
-    rows = database.execute("SELECT chunk_id FROM fx_vec_embedding WHERE model = ?", (space.model,))
-    return sum(row[0] in mine for row in rows), len(mine)
+from outcrop.stores.selection import EVERYWHERE
 
 
 def collections(database: sqlite3.Connection, worktree: str, space: Space) -> Sequence[CollectionStatus]:

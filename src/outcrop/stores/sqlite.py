@@ -8,16 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import numpy as np
-
-from outcrop import scan, terms
+from outcrop import terms
 from outcrop.errors import IndexMissing, StoreLocked
 from outcrop.model import Filter, Seen, Skipped, Space
 from outcrop.ports import Matrix, Vector
 from outcrop.records import Entry, Found, Known, Names, Passage, Pending, Replaced, State, View, Written
 from outcrop.reports import CollectionStatus, SpaceStatus
-from outcrop.stores import ledger, matrix, passages, reports, selection, writes
+from outcrop.stores import ledger, passages, reports, selection, writes
 from outcrop.stores.database import connect, connect_in_memory, explained, meta, transaction
+from outcrop.stores.matrix import Shelf
 
 COLUMN_WEIGHTS = (2.0, 1.0, 1.0)
 """What a term counts for in a chunk's name, its paths and its text (BM25 column weights)."""
@@ -43,7 +42,7 @@ class SqliteStore:
         self._database: sqlite3.Connection | None = None
         # One connection serves every thread of the process; statements take turns.
         self._turn = threading.RLock()
-        self._cache: tuple[tuple[int, int, str], matrix.Vectors] | None = None
+        self._shelf = Shelf()
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
@@ -117,7 +116,7 @@ class SqliteStore:
         with self._turn:
             if self._database is not None:
                 self._database.close()
-            self._database, self._cache = None, None
+            self._database, self._shelf = None, Shelf()
 
     def is_being_written(self) -> bool:
         """Whether another process is building right now."""
@@ -285,35 +284,26 @@ class SqliteStore:
         """Chunks of this view with a vector in that space, and all chunks of this view."""
         with self.snapshot(), self._reading() as database:
             visible = selection.allowed(database, self.worktree, Filter())
-            return reports.progress(database, space, visible)
+            embedded = self._shelf.count(database, space, visible)
+            if visible is not None:
+                return embedded, len(visible)
+            (chunks,) = database.execute("SELECT count(*) FROM fx_vec_chunk").fetchone()
+            return embedded, chunks
 
     def names(self) -> Names:
         """What filters may name."""
         with self._reading() as database:
             return ledger.names(database, self.worktree)
 
-    def _vectors(self, database: sqlite3.Connection) -> matrix.Vectors | None:
-        state = self.state()
-        if state is None:
-            return None
-        # data_version moves with other connections' commits, total_changes with our own.
-        (version,) = database.execute("PRAGMA data_version").fetchone()
-        key = (version, database.total_changes, state.space.model)
-        if self._cache is None or self._cache[0] != key:
-            self._cache = None
-            self._cache = (key, matrix.load(database, state.space))
-        return self._cache[1]
-
     def nearest(self, query: Vector, k: int, filter: Filter) -> Sequence[Found]:
         """The chunks of the scanned space nearest to the query, best first, exact."""
         with self.snapshot(), self._reading() as database:
-            stored = self._vectors(database)
-            if stored is None:
+            state = self.state()
+            if state is None:
                 return []
             visible = selection.allowed(database, self.worktree, filter)
-        rows = None if visible is None else stored.rows_of(visible)
-        best, scores = scan.top_k(stored.matrix, query, k, rows)
-        return [Found(int(id), float(score)) for id, score in zip(stored.ids[best], scores, strict=True)]
+            ids, scores = self._shelf.nearest(database, state.space, query, k, visible)
+        return [Found(id, score) for id, score in zip(ids.tolist(), scores.tolist(), strict=True)]
 
     def keyword(self, terms: Sequence[str], k: int, filter: Filter) -> Sequence[Found]:
         """The chunks that hold any of the terms, best first, by BM25."""
@@ -340,11 +330,8 @@ class SqliteStore:
     def vectors(self, ids: Sequence[int]) -> Mapping[int, Vector]:
         """Vectors of chunks in the scanned space, where there are any."""
         with self.snapshot(), self._reading() as database:
-            stored = self._vectors(database)
-        if stored is None:
-            return {}
-        rows = stored.rows_of(np.unique(np.array(ids, np.int64)))
-        return {int(stored.ids[row]): stored.matrix[row] for row in rows}
+            state = self.state()
+            return {} if state is None else self._shelf.vectors(database, state.space, ids)
 
     def passages(self, ids: Sequence[int], filter: Filter) -> Mapping[int, Passage]:
         """Chunks by id, with where they stand in this view."""
