@@ -205,6 +205,7 @@ def url(bestiary: Bestiary, copy: Path) -> Iterator[str]:
         env=bestiary.fossil.environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     try:
         for _ in range(200):
@@ -214,7 +215,8 @@ def url(bestiary: Bestiary, copy: Path) -> Iterator[str]:
             time.sleep(0.02)
         yield f"http://alice:open-sesame@127.0.0.1:{port}/"
     finally:
-        server.terminate()
+        # The whole group: its backoffice children live on for a minute.
+        os.killpg(server.pid, signal.SIGKILL)
         server.wait()
 
 
