@@ -20,6 +20,11 @@ MIGRATIONS: dict[int, str] = {}
 BUSY_SECONDS = 20.0
 """How long a statement waits for another process's transaction; ours take well under a second."""
 
+READING_CACHE = 4096
+WRITING_CACHE = 65536
+"""Memory for pages in KiB. A search passes over the vectors once, and a cache that they fill only makes it slower; a
+build comes back to the pages of its indexes."""
+
 
 def connect(path: Path, create: bool) -> sqlite3.Connection:
     """Open the database that the index lives in.
@@ -76,7 +81,7 @@ def _open(path: Path, create: bool) -> sqlite3.Connection:
         database = _connection(path, "mode=ro&immutable=1" if quiet else "mode=ro")
     database.execute("PRAGMA synchronous = NORMAL")
     database.execute("PRAGMA temp_store = MEMORY")
-    database.execute("PRAGMA cache_size = -65536")
+    database.execute(f"PRAGMA cache_size = -{READING_CACHE}")
     return database
 
 

@@ -15,7 +15,7 @@ from outcrop.ports import Matrix, Vector
 from outcrop.records import Entry, Found, Known, Names, Passage, Pending, Replaced, State, View, Written
 from outcrop.reports import CollectionStatus, SpaceStatus
 from outcrop.stores import ledger, passages, reports, selection, writes
-from outcrop.stores.database import connect, connect_in_memory, explained, meta, transaction
+from outcrop.stores.database import WRITING_CACHE, connect, connect_in_memory, explained, meta, transaction
 from outcrop.stores.matrix import Shelf
 
 COLUMN_WEIGHTS = (2.0, 1.0, 1.0)
@@ -104,6 +104,7 @@ class SqliteStore:
                 ) from None
         try:
             with self._reading(create=True) as database:
+                database.execute(f"PRAGMA cache_size = -{WRITING_CACHE}")
                 if meta(database, "terms") != str(terms.VERSION):
                     with transaction(database):
                         writes.reindex_terms(database)
