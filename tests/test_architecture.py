@@ -39,6 +39,7 @@ FLOORS: dict[str, int] = {
     "fallback": 3,
     "values": 4,
     "config": 4,
+    "own_models": 4,
     "remote": 4,
     "app": 4,
     "surfaces": 5,

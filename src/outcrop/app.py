@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Names = str | Sequence[str] | None
 """One name, several, or None for no restriction."""
 
-EMBEDDERS = ("local", "hash", "ollama", "endpoint")
+EMBEDDERS = ("local", "hash", "ollama", "endpoint", "sentence-transformers", "model2vec")
 """What the setting ``embedder`` can be."""
 
 
@@ -73,11 +73,11 @@ def make_embedder(settings: Settings, consent: Consent | None = None) -> Embedde
         BadConfig: No such embedder, or a model or dimension that it does not have.
     """
     if settings.embedder == "local":
-        from outcrop.embedders.local import LocalEmbedder
+        from outcrop.embedders.local import MODEL, LocalEmbedder
 
+        if settings.model not in (None, MODEL):
+            return _own_model(settings)
         local: Embedder = LocalEmbedder()
-        if settings.model not in (None, local.space.model):
-            raise BadConfig(f"the local embedder has no model {settings.model!r}", f"It has: {local.space.model}")
         if settings.dim not in (None, local.space.dim):
             raise BadConfig(f"{local.space.model} has {local.space.dim} dimensions, not {settings.dim}", "Unset dim")
         return local
@@ -85,12 +85,21 @@ def make_embedder(settings: Settings, consent: Consent | None = None) -> Embedde
         from outcrop.embedders.hash import HashEmbedder
 
         return HashEmbedder() if settings.dim is None else HashEmbedder(settings.dim)
+    if settings.embedder in ("sentence-transformers", "model2vec"):
+        return _own_model(settings)
     if settings.embedder in ("ollama", "endpoint"):
         # Imported here: HTTP and TLS are for those who use them.
         from outcrop import remote
 
         return remote.make(settings, consent)
     raise BadConfig(f"there is no embedder {settings.embedder!r}", f"There is: {', '.join(EMBEDDERS)}")
+
+
+def _own_model(settings: Settings) -> Embedder:
+    # Imported here: this is for those who have a model of their own.
+    from outcrop import own_models
+
+    return own_models.make(settings)
 
 
 class Index:

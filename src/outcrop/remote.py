@@ -15,8 +15,8 @@ from outcrop.config import REPOSITORY_FILE, Settings
 from outcrop.egress import Consent, Egress
 from outcrop.embedders import endpoint, ollama
 from outcrop.embedders.network import NetworkEmbedder
-from outcrop.embedders.recipes import Wishes
 from outcrop.errors import BadConfig, EmbedderUnavailable
+from outcrop.own_models import wishes
 
 KEYRING_SERVICE = "outcrop"
 
@@ -55,7 +55,7 @@ def _ollama(
     if host and (address is None or settings.origins.get("endpoint_url") == REPOSITORY_FILE):
         address = ollama.address_of(host)
     address = (address or ollama.ADDRESS).rstrip("/").removesuffix("/api/embed")
-    return ollama.make(settings.model, address, _wishes(settings), headers)
+    return ollama.make(settings.model, address, wishes(settings), headers)
 
 
 def _endpoint(
@@ -65,18 +65,7 @@ def _endpoint(
         raise BadConfig("the embedder endpoint has no address", "Set endpoint_url, or OUTCROP_ENDPOINT_URL.")
     if settings.model is None:
         raise BadConfig(f"the embedder at {settings.endpoint_url} has no model", "Set model, or OUTCROP_MODEL.")
-    return endpoint.make(settings.model, settings.endpoint_url, _wishes(settings), headers)
-
-
-def _wishes(settings: Settings) -> Wishes:
-    return Wishes(
-        dim=settings.dim,
-        query_prefix=settings.query_prefix,
-        passage_prefix=settings.passage_prefix,
-        max_tokens=settings.max_tokens,
-        batch=settings.batch,
-        seconds=settings.timeout,
-    )
+    return endpoint.make(settings.model, settings.endpoint_url, wishes(settings), headers)
 
 
 def _headers(settings: Settings, token: str | None, environ: Mapping[str, str]) -> dict[str, str]:

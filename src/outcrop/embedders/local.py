@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 
 import numpy as np
 
 from outcrop.embedders.convert import open_fastest
+from outcrop.embedders.parallel import processors, spread
 from outcrop.embedders.session import DIM, MAX_TOKENS, Session
 from outcrop.model import Space
 from outcrop.ports import Matrix
@@ -35,7 +33,7 @@ class LocalEmbedder:
     def __init__(self, cache: Path | None = None, threads: int | None = None) -> None:
         self.notice: str | None = None
         self._cache = cache
-        self._threads = threads or _processors()
+        self._threads = threads or processors()
         self._session: Session | None = None
         self._loading = Lock()
 
@@ -80,27 +78,11 @@ class LocalEmbedder:
         if not texts:
             return means
         session = self._open()
-        waiting = deque(range(len(texts)))
 
-        def work() -> None:
-            while True:
-                try:
-                    number = waiting.popleft()
-                except IndexError:
-                    return
-                means[number] = session.mean(encode(texts[number], MAX_TOKENS))
+        def work(number: int) -> None:
+            means[number] = session.mean(encode(texts[number], MAX_TOKENS))
 
-        workers = min(self._threads, len(texts))
-        if workers == 1:
-            work()
-        else:
-            with ThreadPoolExecutor(workers, "embed") as pool:
-                try:
-                    for done in [pool.submit(work) for _ in range(workers)]:
-                        done.result()
-                finally:
-                    # After an error or Ctrl-C the others stop at the end of the text in hand.
-                    waiting.clear()
+        spread(len(texts), work, self._threads)
         return normalise(means)
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
@@ -112,10 +94,3 @@ class LocalEmbedder:
             if self._session is None:
                 self._session, self.notice = open_fastest(self._cache)
             return self._session
-
-
-def _processors() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

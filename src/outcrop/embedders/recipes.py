@@ -106,18 +106,23 @@ class Plan:
 
 
 def plan(model: str, wishes: Wishes) -> Plan:
+    """Decide how a served model is used, from what is known of it; see :func:`plan_for`."""
+    model = model.removesuffix(":latest")
+    return plan_for(model, find(model), wishes)
+
+
+def plan_for(model: str, standard: Recipe, wishes: Wishes) -> Plan:
     """Decide how a model is used.
 
     Args:
-        model: As the server calls it.
+        model: Its id.
+        standard: How it wants to be used.
         wishes: What the user wants otherwise.
 
     Raises:
         BadConfig: The model's length is not known and was not given, or it has another one and cannot be shortened.
     """
     dim = wishes.dim
-    model = model.removesuffix(":latest")
-    standard = find(model)
     if dim is None and standard.dim is None:
         raise BadConfig(
             f"nobody told how long the vectors of {model} are",

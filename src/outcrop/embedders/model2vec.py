@@ -1,0 +1,110 @@
+"""A static model of the package model2vec (an extra): a table of word vectors, averaged. Quick, and weak."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from outcrop.embedders import layout, recipes
+from outcrop.embedders.fit import presentable
+from outcrop.embedders.recipes import Recipe, Wishes
+from outcrop.errors import DimensionMismatch, EmbedderError, EmbedderUnavailable
+from outcrop.model import Space
+from outcrop.ports import Matrix
+from outcrop.vectors import normalise
+
+
+class Model2VecEmbedder:
+    """Implements the ``Embedder`` port. The model is loaded when the first text arrives.
+
+    Args:
+        model: Path of a folder, or a name that the package fetches where this machine may.
+        wishes: What the user wants otherwise; ``dim`` is needed for a name.
+
+    Raises:
+        BadConfig: No such folder, or nothing says how long the vectors are.
+    """
+
+    def __init__(self, model: str, wishes: Wishes) -> None:
+        if layout.is_path(model):
+            found = layout.read(model)
+            self._model = str(found.folder)
+            self._plan = recipes.plan_for(found.id, Recipe(dim=found.dim, max_tokens=sys.maxsize), wishes)
+        else:
+            self._model = model
+            self._plan = recipes.plan_for(model, Recipe(max_tokens=sys.maxsize), wishes)
+        self._loading = Lock()
+        self._loaded: Any = None
+
+    @property
+    def space(self) -> Space:
+        """The model as the user named it; a folder's name with a digest of its contents."""
+        return self._plan.space
+
+    @property
+    def address(self) -> None:
+        """None: the text stays in this process."""
+
+    @property
+    def max_tokens(self) -> int:
+        """No limit: every text is read whole."""
+        return self._plan.recipe.max_tokens
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        """Embed texts to be found.
+
+        Returns:
+            float32 ``[len(texts), dim]``, L2-normalised.
+
+        Raises:
+            EmbedderUnavailable: The package or the model is missing.
+            DimensionMismatch: The vectors have another length than was said.
+            EmbedderError: It failed.
+        """
+        return self._embed(texts, self._plan.recipe.passage)
+
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        """Embed questions. Same shape and errors."""
+        return self._embed(texts, self._plan.recipe.query)
+
+    def _embed(self, texts: Sequence[str], prefix: str) -> Matrix:
+        dim = self.space.dim
+        if not texts:
+            return np.empty((0, dim), np.float32)
+        model = self._load()
+        if model.dim != dim:
+            raise DimensionMismatch(
+                f"{self.space.model} makes vectors of {model.dim} dimensions, but {dim} are expected",
+                f"Set dim = {model.dim} and index again.",
+            )
+        try:
+            made = model.encode(
+                [prefix + presentable(text) for text in texts], max_length=None, use_multiprocessing=False
+            )
+        except Exception as error:  # the package has no errors of its own
+            raise EmbedderError(f"{self.space.model} failed: {error}") from error
+        # A text of which it knows no word is all zeros; any one direction will do, as long as it is always the same.
+        made[~made.any(axis=1), 0] = 1.0
+        return normalise(made)
+
+    def _load(self) -> Any:
+        with self._loading:
+            if self._loaded is None:
+                try:
+                    # Here, because it is an extra.
+                    from model2vec import StaticModel
+                except ImportError as error:
+                    raise EmbedderUnavailable(
+                        "the package model2vec is not installed", "Run: pip install 'outcrop[model2vec]'"
+                    ) from error
+                try:
+                    self._loaded = StaticModel.from_pretrained(self._model, force_download=False)
+                except Exception as error:
+                    raise EmbedderUnavailable(
+                        f"model2vec cannot load {self._model}: {error}", "Name a folder, or check the network."
+                    ) from error
+            return self._loaded

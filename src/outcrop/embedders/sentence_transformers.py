@@ -1,0 +1,126 @@
+"""A model of the package sentence-transformers (an extra), from a folder or by a name that the package fetches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from outcrop.embedders import layout, recipes
+from outcrop.embedders.fit import presentable
+from outcrop.embedders.recipes import Recipe, Wishes
+from outcrop.errors import DimensionMismatch, EmbedderError, EmbedderUnavailable
+from outcrop.model import Space
+from outcrop.ports import Matrix
+from outcrop.vectors import normalise
+
+BATCH = 32
+
+
+class SentenceTransformersEmbedder:
+    """Implements the ``Embedder`` port. The model is loaded when the first text arrives.
+
+    A model's own Python code is never run (``trust_remote_code`` stays off).
+
+    Args:
+        model: Path of a folder, or a name that the package fetches where this machine may.
+        wishes: What the user wants otherwise; ``dim`` is needed for a name that is not known.
+
+    Raises:
+        BadConfig: No such folder, or nothing says how long the vectors are.
+    """
+
+    def __init__(self, model: str, wishes: Wishes) -> None:
+        if layout.is_path(model):
+            found = layout.read(model)
+            self._model = str(found.folder)
+            # A layer after the pooling may change the length, so the folder's word counts only without one.
+            dim = None if found.modules else found.dim
+            standard = Recipe(found.query, found.passage, dim, found.max_tokens)
+            self._plan = recipes.plan_for(found.id, standard, wishes)
+        else:
+            self._model = model
+            self._plan = recipes.plan(model, wishes)
+        self._batch = wishes.batch or BATCH
+        self._loading = Lock()
+        self._loaded: Any = None
+
+    @property
+    def space(self) -> Space:
+        """The model as the user named it; a folder's name with a digest of its contents."""
+        return self._plan.space
+
+    @property
+    def address(self) -> None:
+        """None: the text stays in this process."""
+
+    @property
+    def max_tokens(self) -> int:
+        """What is known of the model."""
+        return self._plan.recipe.max_tokens
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        """Embed texts to be found.
+
+        Returns:
+            float32 ``[len(texts), dim]``, L2-normalised.
+
+        Raises:
+            EmbedderUnavailable: The package or the model is missing.
+            DimensionMismatch: The vectors have another length than was said.
+            EmbedderError: It failed.
+        """
+        return self._embed(texts, self._plan.recipe.passage)
+
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        """Embed questions. Same shape and errors."""
+        return self._embed(texts, self._plan.recipe.query)
+
+    def _embed(self, texts: Sequence[str], prefix: str) -> Matrix:
+        dim = self.space.dim
+        if not texts:
+            return np.empty((0, dim), np.float32)
+        model = self._load()
+        try:
+            # prompt="" keeps the model's default prompt out: the prefix is ours, and is in the space's id.
+            made = model.encode(
+                [prefix + presentable(text) for text in texts],
+                prompt="",
+                batch_size=self._batch,
+                show_progress_bar=False,
+                truncate_dim=self._plan.ask_dim,
+            )
+        except Exception as error:  # torch and transformers raise all sorts
+            raise EmbedderError(f"{self.space.model} failed: {error}") from error
+        if made.shape[1] != dim:
+            raise DimensionMismatch(
+                f"{self.space.model} makes vectors of {made.shape[1]} dimensions, but {dim} are expected",
+                f"Set dim = {made.shape[1]} and index again.",
+            )
+        return normalise(made)
+
+    def _load(self) -> Any:
+        with self._loading:
+            if self._loaded is None:
+                try:
+                    # Here, because it is an extra, and takes seconds to load.
+                    from sentence_transformers import SentenceTransformer
+                    from transformers.utils.logging import disable_progress_bar
+                except ImportError as error:
+                    raise EmbedderUnavailable(
+                        "the package sentence-transformers is not installed",
+                        "Run: pip install 'outcrop[sentence-transformers]'",
+                    ) from error
+                disable_progress_bar()  # standard error belongs to our own progress
+                try:
+                    model = SentenceTransformer(self._model)
+                except Exception as error:
+                    raise EmbedderUnavailable(
+                        f"sentence-transformers cannot load {self._model}: {error}",
+                        "Name a folder, or check the network.",
+                    ) from error
+                model.max_seq_length = self.max_tokens
+                self._loaded = model
+            return self._loaded
