@@ -86,4 +86,5 @@ CREATE TABLE fx_vec_built(
   revision TEXT NOT NULL
 ) WITHOUT ROWID;
 
-CREATE VIRTUAL TABLE fx_vec_terms USING fts5(name, path, body, tokenize = 'unicode61 remove_diacritics 0');
+-- Terms come split and folded from terms.py; porter takes the English endings off, on both sides.
+CREATE VIRTUAL TABLE fx_vec_terms USING fts5(name, path, body, tokenize = 'porter unicode61 remove_diacritics 0');

@@ -18,7 +18,7 @@ from outcrop.stores import ledger, passages, reports, selection, writes
 from outcrop.stores.database import WRITING_CACHE, connect, connect_in_memory, explained, meta, transaction
 from outcrop.stores.matrix import Shelf
 
-COLUMN_WEIGHTS = (2.0, 1.0, 1.0)
+COLUMN_WEIGHTS = (2.0, 3.0, 1.0)
 """What a term counts for in a chunk's name, its paths and its text (BM25 column weights)."""
 
 LONGEST_QUERY = 64
