@@ -14,6 +14,7 @@ from outcrop.surfaces.cli.options import (
     json_option,
     listing_options,
     open_index,
+    rev_option,
     show_json,
 )
 from outcrop.surfaces.cli.progress import progress
@@ -36,7 +37,6 @@ outcrop rebuild --embedder hash
 """
 
 path_argument = click.argument("path", type=click.Path(path_type=Path), required=False)
-rev_option = click.option("--rev", metavar="REV", help="Index this commit instead of the working tree (git).")
 verbose_option = click.option("--verbose", "-v", is_flag=True, help="Name everything that was left out, and why.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="Say nothing unless something fails.")
 

@@ -16,6 +16,7 @@ from outcrop.surfaces.cli.options import (
     embedder_options,
     json_option,
     open_index,
+    rev_option,
     show_json,
 )
 from outcrop.surfaces.cli.reports import status_lines
@@ -39,13 +40,14 @@ outcrop clear --all
     "status", cls=Command, examples=STATUS_EXAMPLES, short_help="Show what is indexed, where, and how current it is."
 )
 @click.option("--verbose", "-v", is_flag=True, help="Name everything that was left out, and why.")
+@rev_option
 @json_option
 @color_option
 @directory_option
 @embedder_options
-def status_command(verbose: bool, as_json: bool, color: str, directory: Path, **flags: Any) -> None:
+def status_command(verbose: bool, rev: str | None, as_json: bool, color: str, directory: Path, **flags: Any) -> None:
     """Show what is indexed, where, and how current it is. Sends nothing, loads no model."""
-    with open_index(directory, flags) as index:
+    with open_index(directory, flags, rev=rev) as index:
         status = index.status()
     if as_json:
         show_json(status)

@@ -93,6 +93,9 @@ listing_options = _all(
 """Settings that decide which files; only commands that build take them."""
 
 
+rev_option = click.option("--rev", metavar="REV", help="This commit instead of the working tree (git).")
+
+
 def open_index(
     directory: Path,
     flags: dict[str, Any],

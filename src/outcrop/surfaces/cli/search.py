@@ -18,6 +18,7 @@ from outcrop.surfaces.cli.options import (
     json_option,
     open_index,
     readable,
+    rev_option,
     show_json,
 )
 from outcrop.surfaces.cli.terminal import note, paint, show, width
@@ -52,6 +53,7 @@ def _kinds(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
 )
 @click.option("--min-score", type=float, metavar="SCORE", help="Only hits whose vectors are this near (0 to 1).")
 @click.option("--full", is_flag=True, help="Show whole passages instead of their best lines.")
+@rev_option
 @json_option
 @color_option
 @directory_option
@@ -66,6 +68,7 @@ def search_command(
     mode: str,
     min_score: float | None,
     full: bool,
+    rev: str | None,
     as_json: bool,
     color: str,
     directory: Path,
@@ -81,7 +84,7 @@ def search_command(
     # processor from the model; one question is scored as it is read and needs none of them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     text = " ".join(readable(word) for word in query)
-    with open_index(directory, flags) as index:
+    with open_index(directory, flags, rev=rev) as index:
         answer = index.search(
             text, k=k, kind=kind, project=project, corpus=corpus, path=path, mode=mode, min_score=min_score
         )
