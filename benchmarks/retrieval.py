@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import ir_measures
 from ir_measures import RR, Qrel, R, ScoredDoc, nDCG
@@ -50,11 +50,17 @@ def main() -> None:
 
 
 def evaluate(
-    corpus: str, questions: Sequence[Question], embedder: str = "local"
+    corpus: str, questions: Sequence[Question], embedder: str | Mapping[str, object] = "local"
 ) -> Iterable[tuple[str, Question, tuple[float, ...]]]:
-    """Index a corpus, ask every question in every mode, and measure."""
+    """Index a corpus, ask every question in every mode, and measure.
+
+    Args:
+        corpus: One of ``NAMES``.
+        questions: What to ask.
+        embedder: Name of the embedder, or several settings.
+    """
     root = lay_out(corpus, WORKSHOP)
-    with outcrop.open(root, settings={"embedder": embedder}) as index:
+    with outcrop.open(root, settings={"embedder": embedder} if isinstance(embedder, str) else embedder) as index:
         index.build()
         for question in questions:
             answers = {
