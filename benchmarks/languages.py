@@ -4,11 +4,12 @@ For every definition in the files of the folders: does one chunk hold all of it,
 
 Caveats, before the figures
 - What counts as a definition is said by somebody else than the chunker where that is possible: Python's own `ast` for
-  Python, and for every other language with a parser the line patterns of `outline.py`, which know nothing of the parser.
-  Where patterns do the cutting themselves, they also say what a definition is: the column "whole" then only shows that
-  what they saw was not torn apart, not that they saw everything.
+  Python, and for every other language with a parser the line patterns of `outline.py`, which know nothing of it. Where
+  patterns do the cutting themselves, they also say what a definition is: "whole" then only shows that what they saw
+  was not torn apart, not that they saw everything.
 - Patterns are sometimes wrong (a `class` in a string, a one-line prototype), so no figure can reach 100 %.
 - A definition over the ceiling of a chunk cannot be whole and is counted apart ("too long").
+- What stands inside a definition that fits into one chunk is not asked for: it is part of that whole.
 - "found" asks only for the last part of the name, in any chunk that holds the definition's first line.
 - MB/s is processor time of one thread, first loading of the grammar included.
 """
@@ -94,7 +95,10 @@ def _by_ast(text: str) -> Iterator[Definition]:
 
 def judge(tally: Tally, text: str, language: str, chunks: list[Chunk]) -> None:
     lines = text.split("\n")
-    for one in definitions(text, language):
+    inside = -1
+    for one in sorted(definitions(text, language), key=lambda one: (one.first, -one.last)):
+        if one.first <= inside:
+            continue
         homes = [c for c in chunks if c.first_line - 1 <= one.first <= c.last_line - 1]
         last = one.last
         while last > one.first and not lines[last].strip():
@@ -102,12 +106,13 @@ def judge(tally: Tally, text: str, language: str, chunks: list[Chunk]) -> None:
         tally.definitions += 1
         tally.found += any(_called(one.name or "", c.name) for c in homes)
         if count("\n".join(lines[one.first : last + 1])) <= CEILING:
+            inside = last
             tally.fitting += 1
             tally.whole += any(c.last_line - 1 >= last for c in homes)
 
 
 def _called(name: str, title: str | None) -> bool:
-    last = name.replace("::", ".").rpartition(".")[2] or name
+    last = name.replace(":", ".").rpartition(".")[2] or name
     return title is not None and (last in title or title.endswith("…"))
 
 

@@ -190,7 +190,7 @@ CASES: list[tuple[str, str, str, list[str]]] = [
         "    go(v{n}, {n})",
         ["A.one", "A.self.two"],
     ),
-    ("a.cr", "lib C\n  struct One\n{}  end\nend\n\nmacro two(a)\n{}end\n", "    f{n} : Int{n}", ["C", "two"]),
+    ("a.cr", "lib C\n  struct One\n{}  end\nend\n\nmacro two(a)\n{}end\n", "    f{n} : Int{n}", ["C.One", "two"]),
     ("a.nim", "proc one*(a: int) =\n{}\nproc `+`(a: int) =\n{}", "  go(v{n}, {n})", ["one", "+"]),
     (
         "a.cob",

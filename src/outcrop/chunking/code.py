@@ -27,6 +27,9 @@ then eat gigabytes."""
 LONGEST_LINE = 20_000
 """Characters. A longer line is data or minified code, in which no definition can be cited by line."""
 
+LONGEST_NAME = 150
+"""Characters of one name."""
+
 _BLOCK = 1 << 11
 _CPP = re.compile(
     r"^\s*(class\s+\w+[^;]*$|namespace\b|template\s*<|using\s+\w|(public|private|protected)\s*:)", re.MULTILINE
@@ -37,6 +40,9 @@ _STATEMENTS = ("_statement", "call", "lexical_declaration", "variable_declaratio
 _FUNCTION = re.compile(
     r"func|method|constructor|accessor|value_def|bind|proc|subroutine|lexical|variable|assign|expression"
 )
+# Written in more dialects than one grammar knows: where it stumbles, patterns see more.
+_DIALECTS = frozenset({"sql", "css", "scss"})
+_SETTINGS = frozenset({"json", "yaml", "toml"})
 _JAVASCRIPTS = frozenset({"javascript", "typescript", "tsx"})
 _QUOTES = "\"'`"
 
@@ -94,6 +100,8 @@ def _parse(ruler: Ruler, language: str) -> tuple[list[Definition], set[int]] | N
     except ValueError:
         parser.reset()
         return None
+    if language in _DIALECTS and tree.root_node.has_error:
+        return None
     return _read(ruler, language, query, tree.root_node, data)
 
 
@@ -114,7 +122,7 @@ def _read(ruler: Ruler, language: str, query: Query, root: Node, data: bytes) ->
             if first == last and "value" in captures:
                 continue
             name = _name(captures, language, data)
-            found = Definition(first, last, name, _FUNCTION.search(node.type) is not None)
+            found = Definition(first, last, name, language in _SETTINGS or _FUNCTION.search(node.type) is not None)
             known = definitions.get((found.first, found.last))
             if known is None or (known.name is None and name):
                 definitions[found.first, found.last] = found
@@ -160,20 +168,20 @@ def _receiver(text: str, language: str) -> str:
 
 def _spell(raw: str, language: str) -> str:
     if language in {"css", "scss", "make"}:
-        return " ".join(raw.split())[:80]
+        return " ".join(raw.split())[:LONGEST_NAME]
     if raw[:1] in _QUOTES and len(raw) > 1:
-        return raw.strip(_QUOTES)[:80]
+        return raw.strip(_QUOTES)[:LONGEST_NAME]
     if "operator" in raw and language in {"cpp", "csharp"}:
         return raw.partition("(")[0].strip().lstrip("*& ").replace("::", ".") or raw
     if language in {"json", "yaml", "toml", "haskell"}:
-        return raw.splitlines()[0][:80]
+        return raw.splitlines()[0][:LONGEST_NAME]
     name = raw[:1] + raw[1:].partition("(")[0]
     while (shorter := re.sub(r"<[^<>]*>", "", name)) != name:
         name = shorter
     stops = r"\s(?:where|when|extends|do)\b|[{<]" if language in _JAVASCRIPTS else r"\s(?:where|when|do)\b|[\[{<]"
     name = re.split(stops, name)[0]
     words = name.replace("::", ".").replace("\\", ".").replace(":", ".").replace("*", " ").replace("&", " ").split()
-    return words[-1].strip("(),;")[:80] if words else ""
+    return words[-1].strip("(),;")[:LONGEST_NAME] if words else ""
 
 
 @lru_cache(maxsize=64)

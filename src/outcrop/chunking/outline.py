@@ -110,24 +110,30 @@ OUTLINES: dict[str, Outline] = {
         ignore_case=True,
     ),
     "sql": Outline(
-        rf"create\s+(?:or\s+replace\s+)?(?:\w+\s+)*?{_NAME}\s*(?:\(|as\b|$)", comment="--", ignore_case=True
+        r"(?:create|alter)\s+(?:or\s+(?:replace|alter)\s+)?(?:\w+\s+)*?(?:if\s+not\s+exists\s+)?(?P<name>[\w.\"`\[\]]+)"
+        r"(?:\s*\(|\s+(?:as|on|for|returns|add|is|using|with)\b|\s*;?\s*$)",
+        comment="--",
+        flat=True,
+        ignore_case=True,
     ),
-    "css": Outline(r"(?P<name>[^\s{};/][^{};]*?)\s*\{"),
+    "css": Outline(r"(?P<name>[^\s{};/][^{};]*?)\s*\{", comment=r"/\*|\*|//|[^{};]+,$"),
     "haskell": Outline(r"(?P<name>[a-z_][\w']*)\s+(?:::|[^=]*=)|(?:data|class|instance|newtype|type)\s+(?P<type>\w+)"),
     "clojure": Outline(rf"\((?:def\w*|ns|define)\s+\(?{_NAME}", comment=";"),
     "hcl": Outline(r'(?P<name>\w+(?:\s+"[^"]+")*)\s*\{'),
     "make": Outline(r"(?P<name>[\w./%-]+)\s*:(?!=)", comment="#"),
     "generic": Outline(
         rf"{_MODIFIERS}(?:def|defp|defmodule|defmacro|class|function|fn|func|fun|sub|module|struct|enum|interface|trait|impl|"
-        rf"object|type|namespace|macro|record|protocol|extension|package|proc|union|contract)\b[\s*&]*(?:\([^)]*\)\s*)?{_NAME}"
+        rf"object|type|namespace|macro|record|protocol|extension|proc|union|contract)\b[\s*&]*(?:\([^)]*\)\s*)?{_NAME}(?=[^;]*$)"
         r"|(?:(?:public|private|protected|static|final|inline|virtual|extern|const|unsigned|struct)\s+)+"
         r"[\w<>\[\],.?:*&\s]*?(?P<method>[\w:~]+)\s*\([^;]*$"
-        r"|[A-Za-z_][\w<>:*&]*[\s*&]+(?P<plain>[A-Za-z_][\w:~]*)\s*\([^;=]*$"
+        r"|(?!(?:return|new|await|throw|raise|yield|case|try|defer|go|else|if|in|and|or|not|do|puts|print|echo|use|import)\b)"
+        r"[A-Za-z_][\w<>:*&]*[\s*&]+(?P<plain>[A-Za-z_][\w:~]*)\s*\([^;=]*$"
     ),
 }
 """By language; ``generic`` serves every other."""
 
 _ALIKE = {"scss": "css", "scheme": "clojure", "racket": "clojure", "commonlisp": "clojure", "elisp": "clojure"}
+_FUNCTION = re.compile(r"\b(def|fun|func|function|fn|sub|proc|method|procedure|subroutine|macro)\b", re.IGNORECASE)
 _KEYWORDS = frozenset("if else for while switch return catch do elif when unless until case with and or not in".split())
 
 
@@ -165,9 +171,20 @@ def find(ruler: Ruler, language: str) -> tuple[list[Definition], set[int]]:
             leads.add(row)
     if outline.flat:
         edges = [*(row for row, _ in starts), len(ruler)][1:]
-        return [Definition(a, b - 1, name) for (a, name), b in zip(starts, edges, strict=True)], leads
+        return [_flat(ruler, a, b, name, leads) for (a, name), b in zip(starts, edges, strict=True)], leads
     marks = {row for row, _ in starts}
-    return [*docs, *(Definition(row, _last(ruler, row, marks), name) for row, name in starts)], leads
+    nested = (
+        Definition(row, _last(ruler, row, marks), name, _FUNCTION.search(ruler.rows[row]) is not None)
+        for row, name in starts
+    )
+    return [*docs, *nested], leads
+
+
+def _flat(ruler: Ruler, first: int, stop: int, name: str | None, leads: set[int]) -> Definition:
+    """Up to the next definition, without the comments that stand above that one."""
+    while stop > first + 1 and stop < len(ruler) and (stop - 1 in leads or ruler.blank(stop - 1)):
+        stop -= 1
+    return Definition(first, stop - 1, name)
 
 
 def _sections(ruler: Ruler, pattern: str) -> tuple[list[Definition], Ruler]:

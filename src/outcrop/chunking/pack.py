@@ -14,7 +14,7 @@ from outcrop.chunking.ruler import CEILING, SMALL, TARGET, TINY, Ruler, Slice, c
 DEPTH = 40
 """Definitions nested deeper than this are left in their container: no person nests so deep, only hostile input does."""
 
-NAME_LIMIT = 120
+NAME_LIMIT = 200
 """Characters of the names of a chunk that holds several definitions."""
 
 
@@ -37,9 +37,10 @@ class Definition:
 
 @dataclass(slots=True)
 class Block:
-    """A definition with its leading comments, and what is defined inside it."""
+    """A definition with its leading comments, and what is defined inside it. ``head``: where the comments end."""
 
     first: int
+    head: int
     stop: int
     name: str | None
     children: list[Block] = field(default_factory=list)
@@ -69,7 +70,7 @@ def pack(ruler: Ruler, definitions: Iterable[Definition], leads: Set[int]) -> li
     Returns:
         Slices in order, none blank, that cover every character that is not blank.
     """
-    return _cut(ruler, leads, Block(0, len(ruler), None, nest(ruler, definitions, leads)))
+    return _cut(ruler, leads, Block(0, 0, len(ruler), None, nest(ruler, definitions, leads)))
 
 
 def nest(ruler: Ruler, definitions: Iterable[Definition], leads: Set[int]) -> list[Block]:
@@ -98,7 +99,7 @@ def nest(ruler: Ruler, definitions: Iterable[Definition], leads: Set[int]) -> li
                 trail[-1] = (parent, one.name)
             continue
         name = _qualify(parent.name if parent else None, one.name)
-        block = Block(first, last + 1, name, function=one.function)
+        block = Block(first, first, last + 1, name, function=one.function)
         floor = siblings[-1].stop if siblings else parent.first + 1 if parent else 0
         block.first = _grow(ruler, block.first, floor, leads)
         siblings.append(block)
@@ -140,16 +141,29 @@ def _cut(ruler: Ruler, leads: Set[int], block: Block) -> list[Slice]:
     for unit in _units(ruler, leads, block):
         weight = ruler.weight(unit.first, unit.stop)
         if weight <= CEILING:
-            names = [unit.name] if unit.name else [child.name for child in unit.children if child.name]
-            pending.append(_Piece(unit.first, unit.stop, names, unit.filler, weight))
+            pending.append(_Piece(unit.first, unit.stop, _names(ruler, unit), unit.filler, weight))
             continue
         flush()
-        if _worth_opening(ruler, unit, weight):
+        if ruler.weight(unit.head, unit.stop) <= CEILING and ruler.weight(unit.first, unit.head) >= TINY:
+            # What fits without its comment is not torn for the comment's sake.
+            slices += ruler.slices(unit.first, unit.head, unit.name, code_cost)
+            slices += ruler.slices(unit.head, unit.stop, unit.name, code_cost)
+        elif _worth_opening(ruler, unit, weight):
             slices += _cut(ruler, leads, unit)
         else:
             slices += ruler.slices(unit.first, unit.stop, unit.name, code_cost)
     flush()
     return slices
+
+
+def _names(ruler: Ruler, block: Block) -> list[str]:
+    """What a chunk that holds all of a block is called: a class rather than the module around it that holds no more."""
+    while len(block.children) == 1 and not block.children[0].function:
+        (inner,) = block.children
+        if 2 * ruler.weight(inner.first, inner.stop) < ruler.weight(block.first, block.stop):
+            break
+        block = inner
+    return [block.name] if block.name else [child.name for child in block.children if child.name]
 
 
 def _worth_opening(ruler: Ruler, block: Block, weight: int) -> bool:
@@ -164,8 +178,8 @@ def _units(ruler: Ruler, leads: Set[int], block: Block) -> list[Block]:
     """The children of a block and what stands between them, without a blank row lost or a brace left alone."""
     units: list[Block] = []
     at = block.first
-    for child in (*block.children, Block(block.stop, block.stop, None)):
-        gap = Block(at, child.first, block.name, filler=True)
+    for child in (*block.children, Block(block.stop, block.stop, block.stop, None)):
+        gap = Block(at, at, child.first, block.name, filler=True)
         while gap.first < gap.stop and ruler.blank(gap.first):
             gap.first += 1
         if units:
