@@ -25,7 +25,15 @@ WRITE_CHARACTERS = 16_000_000
 """Text gathered before it is written: a large transaction, yet a bounded memory."""
 
 EMBED_TEXTS = 256
-"""Texts handed to the embedder at a time: about two seconds of work, which is how long Ctrl-C may take."""
+"""Texts handed to the embedder at a time, at most."""
+
+FIRST_TEXTS = 32
+"""The first time fewer: a fault, and how fast it goes, should show at once."""
+
+FEWEST_TEXTS = 8
+
+EMBED_SECONDS = 2.0
+"""Work that is handed over at a time, as far as the last time tells: how long Ctrl-C and the next progress may take."""
 
 FLUSH_SECONDS = 60.0
 """How much embedding a killed process can lose at most."""
@@ -256,12 +264,18 @@ def _embed_pending(store: VectorStore, embedder: Embedder, tally: _Tally, report
             vectors.clear()
 
     flushed = time.monotonic()
+    step = min(FIRST_TEXTS, EMBED_TEXTS)
+    start = 0
     try:
-        for start in range(0, len(pending), EMBED_TEXTS):
+        while start < len(pending):
             report(Progress("embedding", start, len(pending), tally.characters))
-            batch: Sequence[Pending] = pending[start : start + EMBED_TEXTS]
+            batch: Sequence[Pending] = pending[start : start + step]
             texts = [chunking.passage(item.chunk) for item in batch]
+            begun = time.monotonic()
             vectors.append(embedder.embed_passages(texts))
+            pace = len(texts) / max(time.monotonic() - begun, 1e-6)
+            step = min(EMBED_TEXTS, max(FEWEST_TEXTS, int(pace * EMBED_SECONDS)))
+            start += len(texts)
             digests.extend(item.digest for item in batch)
             tally.embedded += len(texts)
             tally.characters += sum(map(len, texts))
