@@ -25,7 +25,7 @@ from pathlib import Path
 
 from outcrop.chunking import CEILING, chunk, format_of, outline
 from outcrop.chunking.code import has_grammar
-from outcrop.chunking.formats import LANGUAGES
+from outcrop.formats import LANGUAGES
 from outcrop.chunking.pack import Definition
 from outcrop.chunking.ruler import Ruler
 from outcrop.kinds import kind_of

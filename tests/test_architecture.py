@@ -23,6 +23,7 @@ FLOORS: dict[str, int] = {
     "preview": 1,
     "questions": 1,
     "roles": 1,
+    "formats": 1,
     "kinds": 1,
     "decoding": 1,
     "blobs": 1,

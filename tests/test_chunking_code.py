@@ -8,7 +8,7 @@ import pytest
 
 from outcrop.chunking import CEILING, chunk, code
 from outcrop.chunking.code import has_grammar
-from outcrop.chunking.formats import LANGUAGES
+from outcrop.formats import LANGUAGES
 from outcrop.chunking.grammars import QUERIES
 from outcrop.chunking.outline import OUTLINES
 from outcrop.model import Chunk, Kind

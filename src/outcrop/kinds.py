@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from outcrop.formats import is_prose
 from outcrop.model import Kind
 
 if TYPE_CHECKING:
@@ -42,9 +43,6 @@ def kind_of(path: str, overrides: Sequence[tuple[str, Kind]] = ()) -> Kind:
     for glob, kind in overrides:
         if _matches(glob, path):
             return kind
-    # Imported here: only a listing asks for kinds, and a search would load the whole package with it.
-    from outcrop.chunking.formats import is_prose
-
     lower = path.lower()
     name = lower.rpartition("/")[2]
     if (

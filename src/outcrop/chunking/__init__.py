@@ -10,7 +10,8 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from outcrop.chunking import formats, headings
+from outcrop import formats
+from outcrop.chunking import headings
 from outcrop.chunking.code import cut_code
 from outcrop.chunking.markup import cut_markup, cut_posts
 from outcrop.chunking.notebook import Cell, cut_notebook, cut_percent_script, is_percent_script

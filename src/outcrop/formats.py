@@ -1,6 +1,6 @@
 """Which format a path stands for: plain tables, no judgement about kinds.
 
-A format name is a language name (as in ``grammars.py`` or ``outline.py``) or a prose format. Both are found by
+A format name is a language name (as in ``chunking/grammars.py`` or ``outline.py``) or a prose format. Both are found by
 extension, lower case, without the dot; files that have none by their whole name.
 """
 
