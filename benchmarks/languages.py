@@ -25,9 +25,9 @@ from pathlib import Path
 
 from outcrop.chunking import CEILING, chunk, format_of, outline
 from outcrop.chunking.code import has_grammar
-from outcrop.formats import LANGUAGES
 from outcrop.chunking.pack import Definition
 from outcrop.chunking.ruler import Ruler
+from outcrop.formats import LANGUAGES
 from outcrop.kinds import kind_of
 from outcrop.model import Chunk
 from outcrop.tokens import count

@@ -8,9 +8,9 @@ import pytest
 
 from outcrop.chunking import CEILING, chunk, code
 from outcrop.chunking.code import has_grammar
-from outcrop.formats import LANGUAGES
 from outcrop.chunking.grammars import QUERIES
 from outcrop.chunking.outline import OUTLINES
+from outcrop.formats import LANGUAGES
 from outcrop.model import Chunk, Kind
 from outcrop.tokens import count
 
