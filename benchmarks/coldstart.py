@@ -18,6 +18,8 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
+from pathlib import Path
 
 from measure import MEGABYTE, OUTCROP, in_turns, median, run
 from record import record, table
@@ -39,7 +41,7 @@ def main() -> None:
     parser.add_argument("--large", type=int, default=100_000)
     options = parser.parse_args()
     small, large = indexed_repository(options.small), indexed_repository(options.large)
-    commands: dict[str, tuple[tuple[object, ...], float | None]] = {
+    commands: dict[str, tuple[tuple[str | Path, ...], float | None]] = {
         "python -c pass": ((sys.executable, "-c", "pass"), None),
         "import numpy": ((sys.executable, "-c", "import numpy"), None),
         "outcrop --help": ((OUTCROP, "--help"), HELP_LIMIT),
@@ -48,10 +50,7 @@ def main() -> None:
         for mode in ("hybrid", "semantic", "keyword"):
             command = (OUTCROP, "search", "-C", root, "--mode", mode, QUESTION)
             commands[f"search, {chunks} chunks, {mode}"] = (command, SEARCH_LIMITS.get(chunks))
-    runs = in_turns(
-        {name: lambda command=command: run(*map(str, command)) for name, (command, _) in commands.items()},
-        options.rounds,
-    )
+    runs = in_turns({name: partial(run, *command) for name, (command, _) in commands.items()}, options.rounds)
     rows: list[tuple[object, ...]] = []
     for name, (_, limit) in commands.items():
         seconds = [each.seconds for each in runs[name]]

@@ -22,7 +22,7 @@ import numpy as np
 from measure import in_turns, median, ratio, seconds_of
 from outcrop.model import Filter, Space
 from outcrop.ports import Matrix, Vector
-from outcrop.scan import top_k
+from outcrop.scan import Indices, top_k
 from outcrop.stores.sqlite import SqliteStore
 from record import record, table
 from synthetic import indexed_repository, unit_vectors
@@ -37,11 +37,11 @@ RATIO_LIMIT = 1.05
 COLUMNS = ("what", "chunks", "dim", "median ms", "best ms", "× plain", "limit")
 
 
-def plain(matrix: Matrix, query: Vector, k: int) -> Vector:
+def plain(matrix: Matrix, query: Vector, k: int) -> Indices:
     """What one would write without thinking of ties or rounding."""
     scores = matrix @ query
     best = np.argpartition(scores, len(scores) - k)[-k:]
-    order: Vector = best[np.argsort(-scores[best])]
+    order: Indices = best[np.argsort(-scores[best])]
     return order
 
 

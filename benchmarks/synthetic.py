@@ -11,15 +11,16 @@ import hashlib
 import random
 import shutil
 import subprocess
+import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from platformdirs import user_cache_path
 
 import outcrop
-from outcrop.model import Chunk, Part
+from outcrop.model import Chunk, Part, Space
 from outcrop.ports import Matrix
 from outcrop.records import Digested, Entry, Member, View
 from outcrop.stores.sqlite import SqliteStore
@@ -48,6 +49,25 @@ def unit_vectors(count: int, dim: int, seed: int = 0) -> Matrix:
         noise = normalise(generator.standard_normal((stop - start, dim), np.float32)) * np.float32(SPREAD)
         vectors[start:stop] = normalise(centres[generator.integers(0, CENTRES, stop - start)] + noise)
     return vectors
+
+
+class MadeUp:
+    """An embedder whose vectors stand in another one's space and mean nothing, at no cost."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.address = None
+        self.max_tokens = sys.maxsize
+        self._given = 0
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        """Vectors that were never given before."""
+        self._given += 1
+        return unit_vectors(len(texts), self.space.dim, seed=self._given)
+
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        """Likewise."""
+        return self.embed_passages(texts)
 
 
 def stretches(seed: int = 0) -> Iterator[str]:
