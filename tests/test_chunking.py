@@ -155,7 +155,7 @@ def test_windows_overlap_so_that_a_boundary_is_whole_somewhere() -> None:
 
 
 def test_a_script_without_extension_is_known_by_its_first_line() -> None:
-    body = "\n".join(f"    value = compute({n}, offset={n})" for n in range(30))
+    body = "\n".join(f"    value = compute({n}, offset={n})" for n in range(CEILING // 8))
     text = f"#!/usr/bin/env python3\n\n\ndef first():\n{body}\n\n\ndef second():\n{body}\n"
     assert [c.name for c in chunk(text, "bin/tool", Kind.CODE) if c.name] == ["first", "first", "second", "second"]
 

@@ -7,7 +7,7 @@ import pytest
 from outcrop.chunking import CEILING, chunk
 from outcrop.model import Chunk, Kind
 
-PARAGRAPH = "This sentence says something about the matter at hand, and says it in plain words. " * 4
+PARAGRAPH = "This sentence says something about the matter at hand, and says it in plain words. " * (CEILING // 64)
 
 
 def cut(text: str, path: str | None = "a.md", kind: Kind = Kind.DOC) -> list[Chunk]:
@@ -128,7 +128,7 @@ def test_a_long_paragraph_is_cut_after_a_sentence() -> None:
 
 
 def test_a_fence_that_fits_is_not_cut() -> None:
-    fence = "```python\n" + "\n\n".join(f"call({n}, 'argument number {n}')" for n in range(14)) + "\n```"
+    fence = "```python\n" + "\n\n".join(f"call({n}, 'argument number {n}')" for n in range(CEILING // 19)) + "\n```"
     text = f"# Title\n\n{PARAGRAPH}\n{PARAGRAPH}\n\n{fence}\n\n{PARAGRAPH}\n{PARAGRAPH}\n{PARAGRAPH}\n"
     assert sum(fence in c.text for c in cut(text)) == 1
 

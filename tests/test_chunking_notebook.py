@@ -49,8 +49,8 @@ def test_each_cell_is_a_chunk_of_its_part() -> None:
 
 
 def test_a_long_code_cell_is_cut_at_definitions_and_a_long_text_at_headings() -> None:
-    body = "".join(f"    go({n}, {n} + 1)\n" for n in range(20))
-    prose = "Plain words that say something about it. " * 20
+    body = "".join(f"    go({n}, {n} + 1)\n" for n in range(CEILING // 13))
+    prose = "Plain words that say something about it. " * (CEILING // 13)
     text = book(
         ("code", f"def one():\n{body}\n\ndef two():\n{body}"),
         ("markdown", f"# A\n\n{prose}\n\n## B\n\n{prose}"),
@@ -60,7 +60,7 @@ def test_a_long_code_cell_is_cut_at_definitions_and_a_long_text_at_headings() ->
 
 
 def test_the_language_is_the_notebooks_unless_a_magic_says_otherwise() -> None:
-    body = "".join(f"  go({n}, {n} + 1)\n" for n in range(24))
+    body = "".join(f"  go({n}, {n} + 1)\n" for n in range(CEILING // 11))
     r = f"one <- function(a) {{\n{body}}}\n\ntwo <- function(a) {{\n{body}}}\n"
     assert [c.name for c in cut(book(("code", r), kernelspec={"language": "R"}))] == ["one", "two"]
     shell = "%%bash\n" + f"one() {{\n{body}}}\n\ntwo() {{\n{body}}}\n".replace("(", " ").replace(")", " ").replace(

@@ -197,7 +197,7 @@ def _tools(language: str) -> tuple[Parser, Query] | None:
 
         grammar = get_language(cast("SupportedLanguage", language))
         return Parser(grammar), Query(grammar, source)
-    except (ImportError, LookupError, OSError):
+    except (ImportError, LookupError, OSError, ValueError):
         return None
 
 
