@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from outcrop import scan
-from outcrop.errors import StoreDamaged
+from outcrop.errors import FormatError, StoreDamaged
 from outcrop.model import Space
 from outcrop.ports import Matrix, Vector
 from outcrop.stores.selection import Ids
+from outcrop.vectors import stack
 
 BATCH = 512
 """Rows taken from SQLite at a time: under a megabyte, so that a block is still in the processor's cache when it is
@@ -138,10 +139,9 @@ def _blocks(database: sqlite3.Connection, space: Space) -> Iterator[tuple[list[i
 
 
 def _block(rows: Sequence[tuple[int, bytes]], space: Space) -> Matrix:
-    data = b"".join([row[1] for row in rows])
-    if len(data) != len(rows) * space.dim * 4:
+    try:
+        return stack([row[1] for row in rows], space.dim)
+    except FormatError as error:
         raise StoreDamaged(
             f"a stored vector of {space.id} has the wrong length", "Make the index again: outcrop rebuild"
-        )
-    block: Matrix = np.frombuffer(data, "<f4").astype(np.float32, copy=False).reshape(len(rows), space.dim)
-    return block
+        ) from error
