@@ -21,6 +21,15 @@ system:
 test: system setup
 	$(BIN)/python -m pytest
 
+# Values of these two that were meant for another machine slow numpy's BLAS down, the scan and its baseline alike.
+BENCHMARK := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks
+
+bench: system setup
+	$(BENCHMARK)/scan.py
+	$(BENCHMARK)/coldstart.py
+	$(BENCHMARK)/index.py
+	$(BENCHMARK)/retrieval.py
+
 check:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
