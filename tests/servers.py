@@ -62,6 +62,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.rfile.read(length),
             time.monotonic(),
         )
+        if len(request.body) < length:  # the client hung up in the middle
+            self.close_connection = True
+            return
         with self.server.counting():
             self.server.requests.append(request)
             answer = self.server.answer(request)
