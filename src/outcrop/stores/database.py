@@ -150,6 +150,13 @@ def set_meta(database: sqlite3.Connection, key: str, value: str) -> None:
     database.execute("INSERT OR REPLACE INTO fx_vec_meta VALUES (?, ?)", (key, value))
 
 
+def moment(database: sqlite3.Connection) -> tuple[int, int]:
+    """Equal to an earlier one when nothing was written since, by whomever."""
+    # data_version moves with other connections' commits, total_changes with our own.
+    (version,) = database.execute("PRAGMA data_version").fetchone()
+    return version, database.total_changes
+
+
 @contextmanager
 def transaction(database: sqlite3.Connection) -> Iterator[None]:
     """One write transaction: everything inside, or nothing."""

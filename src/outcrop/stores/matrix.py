@@ -11,6 +11,7 @@ from outcrop import scan
 from outcrop.errors import FormatError, StoreDamaged
 from outcrop.model import Space
 from outcrop.ports import Matrix, Vector
+from outcrop.stores.database import moment
 from outcrop.stores.selection import Ids
 from outcrop.vectors import stack
 
@@ -28,7 +29,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self._stays = False
-        self._key: tuple[int, int, Space] | None = None
+        self._key: tuple[tuple[int, int], Space] | None = None
         self._ids: Ids | None = None
         self._matrix: Matrix | None = None
 
@@ -86,9 +87,7 @@ class Shelf:
         return len(self._ids if visible is None else _rows_of(self._ids, visible))
 
     def _forget_what_changed(self, database: sqlite3.Connection, space: Space) -> None:
-        # data_version moves with other connections' commits, total_changes with our own.
-        (version,) = database.execute("PRAGMA data_version").fetchone()
-        key = (version, database.total_changes, space)
+        key = (moment(database), space)
         if key != self._key:
             self._key, self._ids, self._matrix = key, None, None
 

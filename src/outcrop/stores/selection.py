@@ -10,12 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from outcrop.model import Filter
-from outcrop.stores.database import meta
+from outcrop.stores.database import meta, moment
 
 Ids = npt.NDArray[np.int64]
 
 EVERYWHERE = "*"
 """Worktree of members that every view sees: records and imported projects."""
+
+REMEMBERED = 16
+"""Filters whose chunks are kept at hand: a person's choices on a page; each costs 8 bytes a chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,28 @@ def passes(row: MemberRow, wanted: Filter, matches: Callable[[str], bool]) -> bo
     )
 
 
+class Chooser:
+    """Knows which chunks filters let through in one view, and remembers it while the database does not change.
+
+    One question asks for the same filter several times, and in a view of its own each of them is a join over every
+    chunk.
+    """
+
+    def __init__(self, worktree: str) -> None:
+        self._worktree = worktree
+        self._moment: tuple[int, int] | None = None
+        self._known: dict[Filter, Ids | None] = {}
+
+    def allowed(self, database: sqlite3.Connection, wanted: Filter) -> Ids | None:
+        """Ids of the chunks that the view and the filter let through, ascending; None when that is every chunk."""
+        now = moment(database)
+        if now != self._moment or (wanted not in self._known and len(self._known) == REMEMBERED):
+            self._moment, self._known = now, {}
+        if wanted not in self._known:
+            self._known[wanted] = allowed(database, self._worktree, wanted)
+        return self._known[wanted]
+
+
 def allowed(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids | None:
     """Ids of the chunks that the view and the filter let through, ascending; None when that is every chunk."""
     if wanted == Filter() and _is_only_view(database, worktree):
@@ -61,7 +86,7 @@ def allowed(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids 
     where = " AND ".join(conditions)
     join = "fx_vec_member m JOIN fx_vec_chunk c ON c.project = m.project AND c.hash = m.hash AND c.part = m.part"
     if not wanted.paths:
-        rows = database.execute(f"SELECT DISTINCT c.id FROM {join} WHERE {where}", values)
+        rows = database.execute(f"SELECT c.id FROM {join} WHERE {where}", values)
         ids = np.fromiter((row[0] for row in rows), np.int64)
     else:
         matches = path_matcher(wanted.paths)
@@ -74,7 +99,9 @@ def allowed(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids 
                 chosen.add(chunk)
         ids = np.fromiter(chosen, np.int64, len(chosen))
     ids.sort()
-    return ids
+    # Of a chunk that is a member twice, one is kept. (SQLite's DISTINCT takes longer than all the rest.)
+    distinct: Ids = ids[np.diff(ids, prepend=-1) != 0]
+    return distinct
 
 
 def _is_only_view(database: sqlite3.Connection, worktree: str) -> bool:

@@ -43,6 +43,7 @@ class SqliteStore:
         # One connection serves every thread of the process; statements take turns.
         self._turn = threading.RLock()
         self._shelf = Shelf()
+        self._chooser = selection.Chooser(worktree)
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
@@ -117,7 +118,8 @@ class SqliteStore:
         with self._turn:
             if self._database is not None:
                 self._database.close()
-            self._database, self._shelf = None, Shelf()
+            self._database = None
+            self._shelf, self._chooser = Shelf(), selection.Chooser(self.worktree)
 
     def is_being_written(self) -> bool:
         """Whether another process is building right now."""
@@ -256,7 +258,7 @@ class SqliteStore:
     def pending(self, space: Space) -> Sequence[Pending]:
         """Distinct passages of this view that have no vector in that space, in index order."""
         with self.snapshot(), self._reading() as database:
-            visible = selection.allowed(database, self.worktree, Filter())
+            visible = self._chooser.allowed(database, Filter())
             mine = None if visible is None else set(visible.tolist())
             rows = database.execute(
                 f"SELECT id, digest, {passages.CHUNK_COLUMNS} FROM fx_vec_chunk c"
@@ -284,7 +286,7 @@ class SqliteStore:
     def progress(self, space: Space) -> tuple[int, int]:
         """Chunks of this view with a vector in that space, and all chunks of this view."""
         with self.snapshot(), self._reading() as database:
-            visible = selection.allowed(database, self.worktree, Filter())
+            visible = self._chooser.allowed(database, Filter())
             embedded = self._shelf.count(database, space, visible)
             if visible is not None:
                 return embedded, len(visible)
@@ -302,7 +304,7 @@ class SqliteStore:
             state = self.state()
             if state is None:
                 return []
-            visible = selection.allowed(database, self.worktree, filter)
+            visible = self._chooser.allowed(database, filter)
             ids, scores = self._shelf.nearest(database, state.space, query, k, visible)
         return [Found(id, score) for id, score in zip(ids.tolist(), scores.tolist(), strict=True)]
 
@@ -312,7 +314,7 @@ class SqliteStore:
             return []
         match = " OR ".join(f'"{term}"' for term in terms[:LONGEST_QUERY])
         with self.snapshot(), self._reading() as database:
-            visible = selection.allowed(database, self.worktree, filter)
+            visible = self._chooser.allowed(database, filter)
             mine = None if visible is None else set(visible.tolist())
             rows = database.execute(
                 "SELECT rowid, -bm25(fx_vec_terms, ?, ?, ?) AS score FROM fx_vec_terms WHERE fx_vec_terms MATCH ?"
