@@ -36,7 +36,7 @@ class Reading:
 
     Attributes:
         words: Distinct search terms, without stop words.
-        symbol: The last part of the name, lower-case, when the whole question is one symbol (``Flask.run`` → ``run``).
+        symbol: The last part of the name when the whole question is one symbol (``Flask.run`` → ``run``).
         identifiers: Identifiers inside a question of words, lower-case.
         explains: Whether it asks to be told something rather than where something is; prose answers that.
         roles: Roles of files that it asks for by name.
@@ -55,7 +55,7 @@ def read(question: str) -> Reading:
     stripped = question.strip().strip("`")
     symbol = None
     if _SYMBOL.fullmatch(stripped) and _SYMBOL_SIGNS.search(stripped):
-        symbol = _SEPARATOR.split(stripped.removesuffix("()"))[-1].lower()
+        symbol = _SEPARATOR.split(stripped.removesuffix("()"))[-1]
     found = _IDENTIFIER.finditer(question) if symbol is None else ()
     return Reading(
         words=words,

@@ -33,6 +33,8 @@ NAME = 0.2
 
 DEFINES = 1.0
 """For the definition of the symbol that was asked for."""
+DEFINES_LOOSELY = 0.5
+"""For one whose name differs in case."""
 DEFINES_MEMBER = 0.5
 """For a definition inside it."""
 DEFINES_MENTIONED = 0.5
@@ -42,6 +44,8 @@ FILE = 0.4
 """For the best passage of the file whose passages together are the strongest."""
 FILE_SHARPNESS = 4
 """Power to which passages count for their file: one strong passage says more than ten weak ones."""
+FILE_LENGTH = 0.2
+"""Power of its number of passages by which a file's strength is divided: a long file has something on everything."""
 
 PROSE = 0.85
 """Factor of prose where the question does not ask to be told something."""
@@ -67,6 +71,7 @@ class Candidate:
         path: Where it stands, empty for what has no path.
         name: Qualified name or heading trail.
         kind: Its kind.
+        siblings: How many passages its artifact has, itself included.
     """
 
     id: int
@@ -75,6 +80,7 @@ class Candidate:
     path: str
     name: str | None
     kind: Kind
+    siblings: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +160,7 @@ def _add_file_support(candidates: Sequence[Candidate], ledger: Mapping[int, _Poi
     best: dict[str, int] = {}
     for candidate in candidates:
         value = ledger[candidate.id].value
-        strength[candidate.path] += value**FILE_SHARPNESS
+        strength[candidate.path] += value**FILE_SHARPNESS / candidate.siblings**FILE_LENGTH
         if candidate.path not in best or value > ledger[best[candidate.path]].value:
             best[candidate.path] = candidate.id
     strongest = max(strength.values(), default=0.0)
@@ -174,16 +180,20 @@ def _add_coverage(reading: Reading, candidate: Candidate, points: _Points) -> No
 def _add_definition(reading: Reading, candidate: Candidate, points: _Points) -> None:
     if not candidate.name or candidate.kind is not Kind.CODE:
         return
-    names = [name.strip().lower().split(".") for name in candidate.name.split(",")]
-    if reading.symbol is not None:
-        if any(parts[-1] == reading.symbol for parts in names):
-            stem, _ = _path_terms(candidate.path)
-            named = reading.symbol.replace("_", "") in stem
-            points.add(DEFINES * (1.5 if named else 1.0), "defines it")
-        elif any(reading.symbol in parts for parts in names):
-            points.add(DEFINES_MEMBER, "inside its definition")
-    elif any(parts[-1] in reading.identifiers for parts in names):
-        points.add(DEFINES_MENTIONED, "defines what is mentioned")
+    names = [name.strip().split(".") for name in candidate.name.split(",")]
+    symbol = reading.symbol
+    if symbol is None:
+        if any(parts[-1].lower() in reading.identifiers for parts in names):
+            points.add(DEFINES_MENTIONED, "defines what is mentioned")
+        return
+    stem, _ = _path_terms(candidate.path)
+    named = 1.5 if symbol.lower().replace("_", "") in stem else 1.0
+    if any(parts[-1] == symbol for parts in names):
+        points.add(DEFINES * named, "defines it")
+    elif any(parts[-1].lower() == symbol.lower() for parts in names):
+        points.add(DEFINES_LOOSELY * named, "defines it, but for case")
+    elif any(symbol in parts for parts in names):
+        points.add(DEFINES_MEMBER, "inside its definition")
 
 
 def _weigh_role(reading: Reading, candidate: Candidate, points: _Points) -> None:

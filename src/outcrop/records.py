@@ -122,6 +122,7 @@ class Passage:
         paths: Paths at which it stands in this view, the ones that pass the filter first.
         corpora: Corpora it belongs to in this view.
         chunk: The chunk itself; ``start`` and ``end`` are 0, since the store does not keep them.
+        siblings: How many chunks the artifact has, this one included.
     """
 
     id: int
@@ -131,6 +132,7 @@ class Passage:
     paths: tuple[str, ...]
     corpora: tuple[str, ...]
     chunk: Chunk
+    siblings: int
 
 
 @dataclass(frozen=True, slots=True)

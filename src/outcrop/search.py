@@ -136,6 +136,7 @@ def _rank(
             path=passage.paths[0] if passage.paths else "",
             name=passage.chunk.name,
             kind=passage.kind,
+            siblings=passage.siblings,
         )
         for id, passage in passages.items()
     ]

@@ -48,6 +48,9 @@ def passage(database: sqlite3.Connection, worktree: str, id: int, wanted: Filter
             (project, hash, chunk.part, worktree, selection.EVERYWHERE),
         )
     ]
+    (siblings,) = database.execute(
+        "SELECT count(*) FROM fx_vec_chunk WHERE project = ? AND hash = ?", (project, hash)
+    ).fetchone()
     members.sort(key=lambda member: not selection.passes(member, wanted, matches))
     return Passage(
         id=id,
@@ -57,4 +60,5 @@ def passage(database: sqlite3.Connection, worktree: str, id: int, wanted: Filter
         paths=tuple(dict.fromkeys(member.path for member in members if member.path)),
         corpora=tuple(dict.fromkeys(member.corpus for member in members)),
         chunk=chunk,
+        siblings=siblings,
     )
