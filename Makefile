@@ -18,6 +18,9 @@ system:
 	@command -v git >/dev/null || { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -qq -y git; } \
 	  || { echo "please install git: the tests run the real program" >&2; exit 1; }
 
+demo: setup
+	$(BIN)/python examples/demo.py demo
+
 test: system setup
 	$(BIN)/python -m pytest
 
