@@ -153,6 +153,12 @@ def test_a_query_belongs_to_the_address() -> None:
         assert embedder.address == f"{server.url}/openai?api-version=2024"
 
 
+def test_a_path_beyond_ascii_is_encoded_once() -> None:
+    with listening(two) as server:
+        endpoint(f"{server.url}/für/a%20b?ä=1&b=%C3%A4").embed_queries(["x"])
+    assert server.requests[0].path == "/f%C3%BCr/a%20b?%C3%A4=1&b=%C3%A4"
+
+
 def test_known_models_need_no_length_and_can_be_shortened() -> None:
     with listening(as_endpoint(HashEmbedder(1536))) as server:
         assert endpoint(server.url, model="text-embedding-3-small", dim=None).embed_queries(["x"]).shape == (1, 1536)

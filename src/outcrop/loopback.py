@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import re
 import socket
 import threading
 from dataclasses import dataclass
@@ -63,20 +64,24 @@ def canonical(address: str) -> str:
         raise BadConfig(f"{shown} is not an address", "It begins with http:// or https:// and names a host.")
     if parts.username is not None or parts.password is not None:
         raise BadConfig("an address may not hold a name or password", "Name the token with secret_ref instead.")
-    if not host.isascii():
-        try:
-            host = host.encode("idna").decode("ascii")
-        except UnicodeError:
-            raise BadConfig(f"{host!r} is not the name of a host", "Correct the address.") from None
-    host = host.rstrip(".")
-    if ":" in host:
-        number, percent, zone = host.partition("%")
-        with contextlib.suppress(ValueError):
-            host = f"{ipaddress.IPv6Address(number).compressed}{percent}{zone}"
+    host = _host(host)
     shown = f"[{host}]" if ":" in host else host
     at = "" if port in (None, DEFAULT_PORTS[scheme]) else f":{port}"
     query = f"?{parts.query}" if parts.query else ""
     return f"{scheme}://{shown}{at}{parts.path.rstrip('/')}{query}"
+
+
+def _host(host: str) -> str:
+    """A name in ASCII without the dot at its end, or an IPv6 number in its shortest form."""
+    if ":" in host:
+        number, percent, zone = host.partition("%")
+        with contextlib.suppress(ValueError):
+            return f"{ipaddress.IPv6Address(number).compressed}{percent}{zone}"
+    with contextlib.suppress(UnicodeError):
+        name = (host if host.isascii() else host.encode("idna").decode("ascii")).rstrip(".")
+        if re.fullmatch(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*", name):
+            return name
+    raise BadConfig(f"{host!r} is not the name of a host", "Correct the address.")
 
 
 def resolve(address: str, proxy: str | None = None, seconds: float = LOOK_UP_SECONDS) -> Route:

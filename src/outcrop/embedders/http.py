@@ -15,7 +15,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 from outcrop.embedders.wire import Wire, connect, proxy_headers
 from outcrop.errors import BadConfig, BadEmbedding, EgressRefused, EmbedderTimeout, EmbedderUnavailable
@@ -258,7 +258,9 @@ def _authority(route: Route) -> str:
 
 
 def _request_target(path: str, query: str) -> str:
-    return f"{path or '/'}?{query}" if query else path or "/"
+    """Path and query as a request line takes them: in ASCII, what is encoded already left as it is."""
+    target = f"{path or '/'}?{query}" if query else path or "/"
+    return quote(target, safe="%/?:@!$&'()*+,;=~[]")
 
 
 def _cut_all(wires: list[Wire]) -> None:
