@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from outcrop.model import Artifact, Filter, Listing, Ref, Seen, Skipped, Space
-from outcrop.records import Entry, Found, Known, Moved, Names, Passage, Pending, Replaced, State, View, Written
+from outcrop.records import (
+    Embedded,
+    Entry,
+    Found,
+    Known,
+    Moved,
+    Names,
+    Passage,
+    Pending,
+    Replaced,
+    State,
+    View,
+    Written,
+)
 from outcrop.reports import CollectionStatus, SpaceStatus
 
 Matrix = npt.NDArray[np.float32]
@@ -68,6 +81,18 @@ class Source(Protocol):
         """Read artifacts in bulk, one result per ref, in order. A bad one comes back as ``Skipped``, never raised.
 
         Where the content changed since the listing, the artifact carries a ref with its true hash.
+        """
+
+
+@runtime_checkable
+class Guard(Protocol):
+    """What a source also is whose material can be taken from the public after it was indexed."""
+
+    def withheld(self, versions: Mapping[str, str]) -> frozenset[str]:
+        """Of indexed artifacts (version by hash), those that may not be shown any more.
+
+        Raises:
+            SourceError: The source cannot be read.
         """
 
 
@@ -132,8 +157,11 @@ class VectorStore(Protocol):
     def seen(self) -> Mapping[str, Seen]:
         """File states of this view's last build."""
 
-    def write(self, entries: Sequence[Entry]) -> Written:
-        """Store artifacts with their chunks. A chunk whose digest has a vector already takes it over."""
+    def write(self, entries: Sequence[Entry], space: Space | None = None, view: View | None = None) -> Written:
+        """Store artifacts with their chunks. A chunk whose digest has a vector already takes it over.
+
+        With a space and a view it also does what :meth:`set_space` and :meth:`replace` do, in the same transaction.
+        """
 
     def replace(self, view: View) -> Replaced:
         """Say what belongs to this view; drop artifacts that no view names any more."""
@@ -144,14 +172,24 @@ class VectorStore(Protocol):
     def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
         """Which of these digests have a vector in that space already."""
 
-    def add_vectors(self, space: Space, digests: Sequence[bytes], vectors: Matrix) -> None:
+    def add_vectors(self, space: Space, digests: Sequence[bytes], vectors: Matrix, revision: str | None = None) -> None:
         """Store a vector for every chunk that has one of these digests.
 
         Args:
             space: Where the vectors live.
             digests: As in :class:`Pending`.
             vectors: float32 ``[len(digests), dim]``, L2-normalised.
+            revision: Also declare the view complete at this revision, in the same transaction.
         """
+
+    def artifacts(self) -> int:
+        """How many artifacts belong to this view."""
+
+    def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[Embedded]]:
+        """What this view holds of each of this source's artifacts, by hash, with vectors of a space."""
+
+    def normalise(self) -> tuple[int, int]:
+        """Bring every stored vector to length 1. Returns how many had another length, and how many were dropped."""
 
     def finish(self, revision: str) -> None:
         """Declare the view complete at this revision."""
@@ -201,6 +239,9 @@ class TransferStore(Protocol):
 
     def names(self) -> frozenset[str]:
         """What is there."""
+
+    def read(self, name: str) -> bytes | Skipped | None:
+        """One file; None when it is not there."""
 
     def read_all(self) -> Iterator[tuple[str, bytes | Skipped]]:
         """Everything, by name, in name order. A damaged file comes back as ``Skipped``, never raised."""

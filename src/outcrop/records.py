@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from outcrop.model import Chunk, Kind, Part, Ref, Seen, Skipped, SkipReason, Space
 
 
@@ -123,6 +126,7 @@ class Passage:
         corpora: Corpora it belongs to in this view.
         chunk: The chunk itself; ``start`` and ``end`` are 0, since the store does not keep them.
         siblings: How many chunks the artifact has, this one included.
+        version: ``Ref.version`` when its artifact was read; None where no listing of this source named it.
     """
 
     id: int
@@ -133,6 +137,7 @@ class Passage:
     corpora: tuple[str, ...]
     chunk: Chunk
     siblings: int
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,19 +150,43 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What a write did: chunks added, and how many of them took over a vector that was there already."""
-
-    chunks: int
-    reused: int
-
-
-@dataclass(frozen=True, slots=True)
 class Replaced:
     """What replacing a view did: artifacts of the store that no view names any more, now gone."""
 
     artifacts: int
     chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a write did.
+
+    Attributes:
+        chunks: Chunks added.
+        reused: How many of them took over a vector that was there already.
+        dropped: What no view names any more, now gone.
+    """
+
+    chunks: int
+    reused: int
+    dropped: Replaced = Replaced(0, 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedded:
+    """A stored chunk of one artifact as the transfer store takes it.
+
+    Attributes:
+        seq: Ordinal within the artifact.
+        text: The chunk.
+        digest: Of the string that is embedded.
+        vector: float32 ``[dim]``, L2-normalised; None where it was not embedded yet.
+    """
+
+    seq: int
+    text: str
+    digest: bytes
+    vector: npt.NDArray[np.float32] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,13 +25,17 @@ WRITING_CACHE = 65536
 """Memory for pages in KiB. A search passes over the vectors once, and a cache that they fill only makes it slower; a
 build comes back to the pages of its indexes."""
 
+GUEST_CACHE = 262144
+"""KiB for a write into another program's database: a cache that spills locks its readers out until the commit."""
 
-def connect(path: Path, create: bool) -> sqlite3.Connection:
+
+def connect(path: Path, create: bool, guest: bool = False) -> sqlite3.Connection:
     """Open the database that the index lives in.
 
     Args:
         path: The database file.
         create: Make it, and its folder, when it is not there.
+        guest: It belongs to another program, which decides on its journal and its pages; only our tables are made.
 
     Raises:
         IndexMissing: No file, or a file without our tables, and ``create`` is false.
@@ -43,13 +47,13 @@ def connect(path: Path, create: bool) -> sqlite3.Connection:
         raise StoreError(f"{path} is a folder, not a database file", "Name a file")
     if not create and not path.exists():
         raise IndexMissing(f"there is no index at {path}", "Run: outcrop index")
-    with explained(path):
-        if create:
+    with explained(path, guest):
+        if create and not guest:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.parent.name == ".outcrop" and not (path.parent / ".gitignore").exists():
                 # A folder that is later put under version control must not carry its index along.
                 (path.parent / ".gitignore").write_text("*\n", "utf-8")
-        database = _open(path, create)
+        database = _open(path, create, guest)
         try:
             _ensure_schema(database, path, create)
         except BaseException:
@@ -65,10 +69,10 @@ def connect_in_memory() -> sqlite3.Connection:
     return database
 
 
-def _open(path: Path, create: bool) -> sqlite3.Connection:
+def _open(path: Path, create: bool, guest: bool) -> sqlite3.Connection:
     try:
-        database = _connection(path, "mode=rwc" if create else "mode=rw")
-        if create and not database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+        database = _connection(path, "mode=rwc" if create and not guest else "mode=rw")
+        if create and not guest and not database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
             # 8 KiB pages waste least with 1.5 KiB vectors; WAL lets readers go on while a build writes.
             database.execute("PRAGMA page_size = 8192")
             database.execute("PRAGMA journal_mode = WAL")
@@ -76,13 +80,21 @@ def _open(path: Path, create: bool) -> sqlite3.Connection:
     except sqlite3.OperationalError:
         if create:
             raise
-        # A folder that cannot be written: read what is there. Without a -wal file nobody can be writing either.
-        quiet = not path.with_name(path.name + "-wal").exists()
+        # A folder that cannot be written: read what is there. Without a journal nobody can be writing either.
+        quiet = not any(path.with_name(path.name + suffix).exists() for suffix in ("-wal", "-journal"))
         database = _connection(path, "mode=ro&immutable=1" if quiet else "mode=ro")
-    database.execute("PRAGMA synchronous = NORMAL")
+    # A power cut may then damage a database with a rollback journal, as Fossil's is; one with a WAL loses a commit.
+    database.execute(f"PRAGMA synchronous = {'FULL' if guest else 'NORMAL'}")
     database.execute("PRAGMA temp_store = MEMORY")
     database.execute(f"PRAGMA cache_size = -{READING_CACHE}")
     return database
+
+
+def enlarge_cache(database: sqlite3.Connection, guest: bool) -> None:
+    """Make ready for a build."""
+    database.execute(f"PRAGMA cache_size = -{GUEST_CACHE if guest else WRITING_CACHE}")
+    if guest:
+        database.execute("PRAGMA cache_spill = OFF")
 
 
 def _connection(path: Path, options: str) -> sqlite3.Connection:
@@ -111,13 +123,15 @@ def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool) -> No
         )
     while version < SCHEMA_VERSION:
         with transaction(database):
-            run_script(database, MIGRATIONS[version])
+            for statement in _statements(MIGRATIONS[version]):
+                database.execute(statement)
             version += 1
             set_meta(database, "schema", str(version))
 
 
 def _create_schema(database: sqlite3.Connection) -> None:
-    run_script(database, files("outcrop.stores").joinpath("schema.sql").read_text("utf-8"))
+    for statement in _statements(_schema()):
+        database.execute(statement)
     set_meta(database, "schema", str(SCHEMA_VERSION))
     set_meta(database, "terms", str(terms.VERSION))
 
@@ -129,13 +143,24 @@ def _schema_version(database: sqlite3.Connection) -> int | None:
     return int(value) if value else None
 
 
-def run_script(database: sqlite3.Connection, script: str) -> None:
-    """Run several statements inside the open transaction (``executescript`` would commit it first)."""
+def create_statement(table: str) -> str:
+    """What makes one of our tables."""
+    return next(
+        statement for statement in _statements(_schema()) if f" {table} " in statement or f" {table}(" in statement
+    )
+
+
+def _schema() -> str:
+    return files("outcrop.stores").joinpath("schema.sql").read_text("utf-8")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """One by one, to be run inside the open transaction (``executescript`` would commit it first)."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
         if sqlite3.complete_statement(statement):
-            database.execute(statement)
+            yield statement
             statement = ""
 
 
@@ -150,11 +175,12 @@ def set_meta(database: sqlite3.Connection, key: str, value: str) -> None:
     database.execute("INSERT OR REPLACE INTO fx_vec_meta VALUES (?, ?)", (key, value))
 
 
-def moment(database: sqlite3.Connection) -> tuple[int, int]:
-    """Equal to an earlier one when nothing was written since, by whomever."""
-    # data_version moves with other connections' commits, total_changes with our own.
-    (version,) = database.execute("PRAGMA data_version").fetchone()
-    return version, database.total_changes
+def moment(database: sqlite3.Connection) -> str:
+    """Equal as long as our tables do not change.
+
+    SQLite's own counter would move with every page view that a Fossil repository logs.
+    """
+    return meta(database, "changes") or ""
 
 
 @contextmanager
@@ -170,24 +196,36 @@ def transaction(database: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
+def count_change(database: sqlite3.Connection) -> None:
+    """Tell whoever keeps something in memory that the tables are about to change."""
+    set_meta(database, "changes", str(int(meta(database, "changes") or 0) + 1))
+
+
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def explained(path: Path, guest: bool = False) -> Iterator[None]:
     """Turn SQLite's and the file system's errors into ours, naming the file."""
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise _explain(error, path) from error
+        raise _explain(error, path, guest) from error
     except sqlite3.DatabaseError as error:
-        raise StoreDamaged(
-            f"the index at {path} is damaged ({error})", "Make it again from the source: outcrop rebuild"
-        ) from error
+        raise _damaged(f"the index at {path} is damaged ({error})", guest) from error
     except OSError as error:
         raise StoreFull(
             f"the index at {path} cannot be written ({error.strerror or error})", "Check the disk and the permissions"
         ) from error
 
 
-def _explain(error: sqlite3.OperationalError, path: Path) -> StoreError:
+def _damaged(what: str, guest: bool) -> StoreDamaged:
+    return StoreDamaged(
+        what,
+        "Look at: fossil test-integrity, and restore a copy"
+        if guest
+        else "Make it again from the source: outcrop rebuild",
+    )
+
+
+def _explain(error: sqlite3.OperationalError, path: Path, guest: bool) -> StoreError:
     words = str(error)
     if "no such table: fx_vec" in words:
         return IndexMissing(f"there is no index in {path}", "Run: outcrop index")
@@ -202,7 +240,5 @@ def _explain(error: sqlite3.OperationalError, path: Path) -> StoreError:
             f"the index at {path} cannot be opened for writing ({words})", "Check the permissions of that folder"
         )
     if "malformed" in words:
-        return StoreDamaged(
-            f"the index at {path} is damaged ({words})", "It can be made again from the source: outcrop rebuild"
-        )
+        return _damaged(f"the index at {path} is damaged ({words})", guest)
     return StoreError(f"the index at {path} could not be used ({words})", "If it persists: outcrop rebuild")

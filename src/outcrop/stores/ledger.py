@@ -47,3 +47,12 @@ def names(database: sqlite3.Connection, worktree: str) -> Names:
         for column in ("corpus", "kind", "project")
     )
     return Names(*columns)
+
+
+def artifacts(database: sqlite3.Connection, worktree: str) -> int:
+    """How many artifacts belong to a view."""
+    (count,) = database.execute(
+        "SELECT count(DISTINCT project || '/' || hash) FROM fx_vec_member WHERE worktree IN (?, ?)",
+        (worktree, EVERYWHERE),
+    ).fetchone()
+    return int(count)

@@ -29,7 +29,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self._stays = False
-        self._key: tuple[tuple[int, int], Space] | None = None
+        self._key: tuple[str, Space] | None = None
         self._ids: Ids | None = None
         self._matrix: Matrix | None = None
 

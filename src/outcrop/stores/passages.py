@@ -6,12 +6,14 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from outcrop.model import Chunk, Filter, Kind, Part
-from outcrop.records import Passage
+from outcrop.errors import FormatError, StoreDamaged
+from outcrop.model import Chunk, Filter, Kind, Part, Space
+from outcrop.records import Embedded, Passage
 from outcrop.stores import selection
+from outcrop.vectors import from_bytes
 
-CHUNK_COLUMNS = "seq, text, first_line, last_line, name, part, cell"
-"""What :func:`stored_chunk` takes, in order."""
+CHUNK_COLUMNS = "c.seq, c.text, c.first_line, c.last_line, c.name, c.part, c.cell"
+"""What :func:`stored_chunk` takes, in order; ``c`` is ``fx_vec_chunk``."""
 
 
 def stored_chunk(row: Sequence[Any]) -> Chunk:
@@ -33,12 +35,14 @@ def stored_chunk(row: Sequence[Any]) -> Chunk:
 def passage(database: sqlite3.Connection, worktree: str, id: int, wanted: Filter) -> Passage | None:
     """One chunk with where it stands in a view, or None when it is gone."""
     row = database.execute(
-        f"SELECT hash, project, kind, {CHUNK_COLUMNS} FROM fx_vec_chunk WHERE id = ?", (id,)
+        f"SELECT c.hash, c.project, c.kind, a.version, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
+        " LEFT JOIN fx_vec_artifact a ON a.project = c.project AND a.hash = c.hash WHERE c.id = ?",
+        (id,),
     ).fetchone()
     if row is None:
         return None
-    hash, project, kind = row[:3]
-    chunk = stored_chunk(row[3:])
+    hash, project, kind, version = row[:4]
+    chunk = stored_chunk(row[4:])
     matches = selection.path_matcher(wanted.paths)
     members = [
         selection.MemberRow(*values)
@@ -61,4 +65,29 @@ def passage(database: sqlite3.Connection, worktree: str, id: int, wanted: Filter
         corpora=tuple(dict.fromkeys(member.corpus for member in members)),
         chunk=chunk,
         siblings=siblings,
+        version=version,
     )
+
+
+def embedded(database: sqlite3.Connection, worktree: str, space: Space, hash: str) -> Sequence[Embedded]:
+    """The chunks of one of this source's artifacts that a view shows, by ``seq``, each with its vector if there is one.
+
+    Raises:
+        StoreDamaged: A vector has another length than the space says.
+    """
+    found = database.execute(
+        "SELECT c.seq, c.text, c.digest, e.v FROM fx_vec_chunk c"
+        " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
+        " WHERE c.project = '' AND c.hash = ? AND EXISTS(SELECT 1 FROM fx_vec_member m"
+        " WHERE m.project = '' AND m.hash = c.hash AND m.part = c.part AND m.worktree = ?) ORDER BY c.seq",
+        (space.model, hash, worktree),
+    ).fetchall()
+    try:
+        return [
+            Embedded(seq, text, digest, None if data is None else from_bytes(data, space.dim))
+            for seq, text, digest, data in found
+        ]
+    except FormatError as error:
+        raise StoreDamaged(
+            f"a stored vector of {space.id} has the wrong length", "Make the index again: outcrop rebuild"
+        ) from error

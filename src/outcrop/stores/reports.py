@@ -44,3 +44,14 @@ def spaces(database: sqlite3.Connection) -> Sequence[SpaceStatus]:
         "SELECT model, dim, count(*), sum(length(v)) FROM fx_vec_embedding GROUP BY model, dim ORDER BY model"
     )
     return [SpaceStatus(Space(model, dim).id, count, size) for model, dim, count, size in rows]
+
+
+def payload(database: sqlite3.Connection) -> int:
+    """Bytes of text, vectors and keyword index, without what SQLite needs to find them."""
+    (text,) = database.execute("SELECT total(length(CAST(text AS BLOB))) FROM fx_vec_chunk").fetchone()
+    (vectors,) = database.execute("SELECT total(length(v)) FROM fx_vec_embedding").fetchone()
+    (words,) = database.execute(
+        "SELECT (SELECT total(length(block)) FROM fx_vec_terms_data)"
+        " + (SELECT total(length(c0) + length(c1) + length(c2)) FROM fx_vec_terms_content)"
+    ).fetchone()
+    return int(text + vectors + words)

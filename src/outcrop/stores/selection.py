@@ -61,7 +61,7 @@ class Chooser:
 
     def __init__(self, worktree: str) -> None:
         self._worktree = worktree
-        self._moment: tuple[int, int] | None = None
+        self._moment: str | None = None
         self._known: dict[Filter, Ids | None] = {}
 
     def allowed(self, database: sqlite3.Connection, wanted: Filter) -> Ids | None:

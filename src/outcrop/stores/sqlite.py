@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import sqlite3
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from outcrop import terms
-from outcrop.errors import IndexMissing, StoreLocked
+from outcrop.errors import IndexMissing
 from outcrop.model import Filter, Seen, Skipped, Space
 from outcrop.ports import Matrix, Vector
-from outcrop.records import Entry, Found, Known, Names, Passage, Pending, Replaced, State, View, Written
+from outcrop.records import Embedded, Entry, Found, Known, Names, Passage, Pending, Replaced, State, View, Written
 from outcrop.reports import CollectionStatus, SpaceStatus
-from outcrop.stores import ledger, passages, reports, selection, writes
-from outcrop.stores.database import WRITING_CACHE, connect, connect_in_memory, explained, meta, transaction
+from outcrop.stores import keywords, ledger, passages, reports, selection, views, writes
+from outcrop.stores.database import count_change, meta, transaction
+from outcrop.stores.file import DatabaseFile
 from outcrop.stores.matrix import Shelf
 
 COLUMN_WEIGHTS = (2.0, 3.0, 1.0)
@@ -31,19 +30,15 @@ class SqliteStore:
     Args:
         path: The database file. Reading never creates it. None keeps everything in memory, for this process only.
         worktree: The view of the source that this store object reads and writes.
-        lock: Lock file of the one writer; beside the database unless given.
+        guest: The file belongs to another program, as a Fossil repository does.
     """
 
-    def __init__(self, path: Path | None, worktree: str = "", lock: Path | None = None) -> None:
-        self.path = path or Path(":memory:")
+    def __init__(self, path: Path | None, worktree: str = "", guest: bool = False) -> None:
+        self.file = DatabaseFile(path, guest)
+        self.path = self.file.path
         self.worktree = worktree
-        self._in_memory = path is None
-        self._lock_path = lock or self.path.with_name(self.path.name + ".lock")
-        self._database: sqlite3.Connection | None = None
-        # One connection serves every thread of the process; statements take turns.
-        self._turn = threading.RLock()
-        self._shelf = Shelf()
-        self._chooser = selection.Chooser(worktree)
+        self._reading = self.file.reading
+        self._shelf, self._chooser = Shelf(), selection.Chooser(worktree)
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
@@ -57,174 +52,102 @@ class SqliteStore:
             return False
 
     @contextmanager
-    def _reading(self, create: bool = False) -> Iterator[sqlite3.Connection]:
-        with self._turn, explained(self.path):
-            if self._database is None:
-                self._database = connect_in_memory() if self._in_memory else connect(self.path, create)
-            yield self._database
-
-    @contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
-        with self._reading(create=True) as database, transaction(database):
-            yield database
-
-    @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Reads inside see one moment of the store."""
-        with self._reading() as database:
-            if database.in_transaction:
-                yield
-                return
-            database.execute("BEGIN")
-            try:
-                yield
-            finally:
-                database.execute("COMMIT")
+        with self.file.snapshot():
+            yield
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> AbstractContextManager[None]:
         """Be the one writer, across processes."""
-        if self._in_memory:
-            yield
-            return
-        # Imported here: a search never writes.
-        from filelock import FileLock, Timeout
-
-        if self.path.exists():
-            # A file that is no index is refused before a lock is left beside it.
-            with suppress(IndexMissing), self._reading():
-                pass
-        with explained(self._lock_path):
-            self._lock_path.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self._lock_path, timeout=0)
-            try:
-                lock.acquire()
-            except Timeout:
-                raise StoreLocked(
-                    f"another process is building the index at {self.path}", "Wait for it, or search meanwhile"
-                ) from None
-        try:
-            with self._reading(create=True) as database:
-                database.execute(f"PRAGMA cache_size = -{WRITING_CACHE}")
-                if meta(database, "terms") != str(terms.VERSION):
-                    with transaction(database):
-                        writes.reindex_terms(database)
-            yield
-        finally:
-            lock.release()
-
-    def close(self) -> None:
-        """Let go of the database."""
-        with self._turn:
-            if self._database is not None:
-                self._database.close()
-            self._database = None
-            self._shelf, self._chooser = Shelf(), selection.Chooser(self.worktree)
+        return self.file.alone()
 
     def is_being_written(self) -> bool:
         """Whether another process is building right now."""
-        if not self._lock_path.exists():
-            return False
-        from filelock import FileLock, Timeout
+        return self.file.is_being_written()
 
-        try:
-            with FileLock(self._lock_path, timeout=0):
-                return False
-        except (Timeout, OSError):
-            return True
+    def close(self) -> None:
+        """Let go of the database."""
+        self.file.close()
+        self._shelf, self._chooser = Shelf(), selection.Chooser(self.worktree)
 
     def remove(self) -> None:
-        """Delete a database file that cannot be read any more, with everything that belongs to it."""
-        self.close()
-        with explained(self.path):
-            for suffix in ("", "-wal", "-shm"):
-                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+        """Delete a database file of our own that cannot be read any more, with everything that belongs to it."""
+        self.file.remove()
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def set_space(self, space: Space) -> None:
         """From now on scan this space."""
-        state = self.state() if self.exists else None
-        if state is not None and state.space == space:
-            return
-        with self._changing() as database:
-            database.execute("DELETE FROM fx_vec_state")
-            database.execute("INSERT INTO fx_vec_state VALUES (?, ?, NULL)", (space.model, space.dim))
-            database.execute("DELETE FROM fx_vec_built")
-
-    def write(self, entries: Sequence[Entry]) -> Written:
-        """Store artifacts with their chunks."""
-        with self._changing() as database:
-            return writes.write_entries(database, entries)
+        self.write((), space)
 
     def replace(self, view: View) -> Replaced:
         """Say what belongs to this view; nothing is written when nothing changed."""
-        wanted = {writes.member_key(member) for member in view.members}
-        seen, skipped = self.seen(), self.skipped()
+        return self.write((), view=view).dropped
+
+    def write(self, entries: Sequence[Entry], space: Space | None = None, view: View | None = None) -> Written:
+        """Store artifacts with their chunks, which space is scanned, and what belongs to this view."""
+        prepared = writes.prepare(entries)
         with self._reading(create=True) as database:
-            dead = self._dead_worktrees(database, view.worktrees)
-            marks = ", ".join("?" * len(view.builders))
-            there: set[writes.MemberKey] = set(
-                database.execute(
-                    "SELECT corpus, builder, hash, part, path, kind FROM fx_vec_member"
-                    f" WHERE project = '' AND worktree = ? AND builder IN ({marks})",
-                    (self.worktree, *view.builders),
-                )
-            )
-            unplaced = meta(database, "unplaced") == "new"
-        if (
-            there == wanted
-            and seen == view.seen
-            and list(skipped) == _in_order(view.skipped)
-            and not dead
-            and not unplaced
-        ):
-            return Replaced(0, 0)
-        with self._changing() as database:
-            for worktree in dead:
-                for table in ("fx_vec_member", "fx_vec_file", "fx_vec_skip", "fx_vec_built"):
-                    database.execute(f"DELETE FROM {table} WHERE worktree = ?", (worktree,))
-            writes.replace_files(database, self.worktree, view.seen, seen)
-            writes.replace_skipped(database, self.worktree, view.skipped)
-            return writes.replace_members(database, self.worktree, there - wanted, wanted - there)
+            difference = None if view is None else views.compare(database, self.worktree, view)
+            state = self.state()
+        if state is not None and state.space == space:
+            space = None
+        if not (entries or space or difference):
+            return Written(0, 0)
+        with self.file.apart() as database:
+            layout = writes.lay_out(database, prepared)
+            with transaction(database):
+                count_change(database)
+                if space is not None:
+                    writes.set_space(database, space)
+                written = writes.put_in(database, prepared, layout)
+                if difference is not None:
+                    written = replace(written, dropped=views.change(database, self.worktree, difference))
+        return written
 
-    @staticmethod
-    def _dead_worktrees(database: sqlite3.Connection, live: frozenset[str]) -> list[str]:
-        stored = (row[0] for row in database.execute("SELECT DISTINCT worktree FROM fx_vec_member"))
-        # A commit that was indexed by name (rev:…) is no worktree and stays until it is cleared.
-        return [
-            name for name in stored if name not in live and name != selection.EVERYWHERE and not name.startswith("rev:")
-        ]
-
-    def add_vectors(self, space: Space, digests: Sequence[bytes], vectors: Matrix) -> None:
-        """Store a vector for every chunk that has one of these digests."""
-        with self._changing() as database:
-            writes.add_vectors(database, space, digests, vectors)
+    def add_vectors(self, space: Space, digests: Sequence[bytes], vectors: Matrix, revision: str | None = None) -> None:
+        """Store a vector for every chunk that has one of these digests; with a revision, declare the view complete."""
+        with self._reading(create=True) as database:
+            placed = writes.place_vectors(database, space, digests, vectors)
+            with transaction(database):
+                if meta(database, "changes") != placed.changes:
+                    placed = writes.place_vectors(database, space, digests, vectors)
+                count_change(database)
+                writes.add_vectors(database, placed)
+                if revision is not None:
+                    writes.finish(database, self.worktree, revision)
 
     def finish(self, revision: str) -> None:
         """Declare the view complete at this revision."""
         if self.built() == revision:
             return
-        with self._changing() as database:
-            database.execute("INSERT OR REPLACE INTO fx_vec_built VALUES (?, ?)", (self.worktree, revision))
-            database.execute("UPDATE fx_vec_state SET last_ckout = ?", (revision,))
+        with self.file.changing() as database:
+            writes.finish(database, self.worktree, revision)
+
+    def normalise(self) -> tuple[int, int]:
+        """Bring every stored vector to length 1; those that cannot be are dropped, to be made again."""
+        with self._reading() as database:
+            changed, bad = writes.uneven(database)
+        if changed or bad:
+            with self.file.changing() as database:
+                writes.rewrite_vectors(database, changed, bad)
+        return len(changed), len(bad)
 
     def clear(self, corpus: str | None = None, space: Space | None = None) -> None:
         """Drop a corpus of this view, a space of all views, or everything, and give the room back."""
-        with self._changing() as database:
+        with self.file.changing() as database:
             if space is not None:
                 database.execute("DELETE FROM fx_vec_embedding WHERE model = ?", (space.model,))
                 database.execute("DELETE FROM fx_vec_built WHERE (SELECT model FROM fx_vec_state) = ?", (space.model,))
             elif corpus is not None:
                 database.execute("DELETE FROM fx_vec_member WHERE worktree = ? AND corpus = ?", (self.worktree, corpus))
                 database.execute("DELETE FROM fx_vec_built WHERE worktree = ?", (self.worktree,))
-                writes.drop_unplaced(database)
+                views.drop_unplaced(database)
             else:
-                for table in ("chunk", "embedding", "terms", "artifact", "member", "file", "skip", "built", "state"):
+                keywords.empty(database)
+                for table in ("chunk", "embedding", "artifact", "member", "file", "skip", "built", "state"):
                     database.execute(f"DELETE FROM fx_vec_{table}")
-        with self._reading() as database:
-            database.execute("VACUUM")
-            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.file.shrink()
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -254,6 +177,16 @@ class SqliteStore:
         with self._reading() as database:
             row = database.execute("SELECT revision FROM fx_vec_built WHERE worktree = ?", (self.worktree,)).fetchone()
             return None if row is None else str(row[0])
+
+    def artifacts(self) -> int:
+        """How many artifacts belong to this view."""
+        with self._reading() as database:
+            return ledger.artifacts(database, self.worktree)
+
+    def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[Embedded]]:
+        """What this view holds of each of this source's artifacts, with vectors of a space."""
+        with self.snapshot(), self._reading() as database:
+            return {hash: passages.embedded(database, self.worktree, space, hash) for hash in hashes}
 
     def pending(self, space: Space) -> Sequence[Pending]:
         """Distinct passages of this view that have no vector in that space, in index order."""
@@ -354,12 +287,11 @@ class SqliteStore:
             return reports.spaces(database)
 
     def size(self) -> int:
-        """Bytes on disk, the write-ahead log included."""
+        """Bytes on disk, the write-ahead log included; of another program's database only what is ours in it."""
+        if self.file.guest:
+            if not self.exists:
+                return 0
+            with self._reading() as database:
+                return reports.payload(database)
         files = (self.path.with_name(self.path.name + suffix) for suffix in ("", "-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
-
-
-def _in_order(skipped: Sequence[Skipped]) -> list[Skipped]:
-    return sorted(
-        {(item.path, item.reason): item for item in skipped}.values(), key=lambda item: (item.path, item.reason)
-    )

@@ -1,78 +1,147 @@
-"""What changes the tables. Every function runs inside a transaction that its caller opened."""
+"""What puts artifacts and vectors into the tables, in transactions that hold the database for as short as they can.
+
+Everything that needs no lock is done before: splitting texts into terms, laying rows out, indexing their words.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from outcrop import terms
-from outcrop.model import Part, Seen, Skipped, Space
+from outcrop.errors import BadEmbedding, FormatError
+from outcrop.model import Part, Space
 from outcrop.ports import Matrix
-from outcrop.records import Entry, Member, Replaced, Written
-from outcrop.stores.database import set_meta
+from outcrop.records import Entry, Written
+from outcrop.stores import keywords
+from outcrop.stores.database import meta, set_meta
+from outcrop.vectors import from_bytes, normalise, to_bytes
 
-MemberKey = tuple[str, str, str, str, str, str]
-"""corpus, builder, hash, part, path ('' for none), kind."""
+STAGED_FROM = 1000
+"""Passages from which on it pays to index their words aside: fewer take some 30 ms in place."""
+
+UNIT_TOLERANCE = 1e-6
+"""How far a vector's length may be from 1 before it is written anew."""
+
+_ASIDE = "aside"
+_COLUMNS = "id, hash, kind, path, seq, text, part, name, first_line, last_line, cell, digest"
+_MARKS = ", ".join("?" * 12)
 
 
-def write_entries(database: sqlite3.Connection, entries: Sequence[Entry]) -> Written:
-    """Store artifacts of this source; see ``VectorStore.write``."""
-    set_meta(database, "unplaced", "new")
-    (before,) = database.execute("SELECT coalesce(max(id), 0) FROM fx_vec_chunk").fetchone()
-    aside: list[str] = []
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Artifacts as rows.
+
+    Attributes:
+        entries: The artifacts.
+        chunks: The columns of each chunk but its id.
+        terms: The terms of each chunk's name, paths and text.
+    """
+
+    entries: Sequence[Entry]
+    chunks: Sequence[tuple[object, ...]]
+    terms: Sequence[tuple[str, str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Rows that wait in an attached database: the id of the first, or None where nothing was attached."""
+
+    first: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Vectors with the chunks they belong to, as of one state of the tables."""
+
+    changes: str
+    rows: Sequence[tuple[int, str, int, bytes]]
+
+
+def prepare(entries: Sequence[Entry]) -> Prepared:
+    """Turn artifacts into rows; this is where most of the time goes."""
+    chunks: list[tuple[object, ...]] = []
+    words: list[tuple[str, str, str]] = []
     for entry in entries:
-        # An artifact that is cut again keeps its old chunks, out of the way, until their vectors were taken over.
-        moved = database.execute(
-            "UPDATE fx_vec_chunk SET seq = -1 - seq WHERE project = '' AND hash = ? AND seq >= 0", (entry.ref.hash,)
+        ref = entry.ref
+        path_terms = keywords.terms_of(ref.path or "")
+        for item in entry.chunks:
+            chunk = item.chunk
+            chunks.append(
+                (
+                    *(ref.hash, ref.kind, ref.path, chunk.seq, chunk.text, chunk.part, chunk.name),
+                    *(chunk.first_line, chunk.last_line, chunk.cell, item.digest),
+                )
+            )
+            words.append((keywords.terms_of(chunk.name or ""), path_terms, keywords.terms_of(chunk.text)))
+    return Prepared(entries, chunks, words)
+
+
+def lay_out(database: sqlite3.Connection, prepared: Prepared) -> Layout:
+    """Have large batches ready in memory, attached to a connection that nothing else uses."""
+    if len(prepared.chunks) < STAGED_FROM:
+        return Layout(None)
+    first = _next_id(database)
+    database.execute(f"ATTACH ':memory:' AS {_ASIDE}")
+    keywords.stage(database, [(id, *row) for id, row in enumerate(prepared.terms, first)], _ASIDE)
+    database.execute(f"CREATE TABLE {_ASIDE}.chunk({_COLUMNS})")
+    database.execute("BEGIN")
+    database.executemany(
+        f"INSERT INTO {_ASIDE}.chunk VALUES ({_MARKS})", ((id, *row) for id, row in enumerate(prepared.chunks, first))
+    )
+    database.execute("COMMIT")
+    return Layout(first)
+
+
+def put_in(database: sqlite3.Connection, prepared: Prepared, layout: Layout) -> Written:
+    """Store artifacts of this source inside the open transaction; see ``VectorStore.write``."""
+    if not prepared.entries:
+        return Written(0, 0)
+    set_meta(database, "unplaced", "new")
+    first = _next_id(database)
+    set_meta(database, "last_id", str(first + len(prepared.chunks) - 1))
+    aside = _set_aside(database, prepared.entries)
+    database.executemany(
+        "INSERT OR REPLACE INTO fx_vec_artifact VALUES ('', ?, ?, ?, ?, ?, ?, ?)", map(_artifact, prepared.entries)
+    )
+    # Another user's build may have taken the ids that the rows were laid out for.
+    if layout.first != first or not keywords.append(database, _ASIDE):
+        keywords.insert(database, ((id, *row) for id, row in enumerate(prepared.terms, first)))
+    if layout.first == first:
+        database.execute(f"INSERT INTO main.fx_vec_chunk({_COLUMNS}) SELECT * FROM {_ASIDE}.chunk")
+    else:
+        database.executemany(
+            f"INSERT INTO fx_vec_chunk({_COLUMNS}) VALUES ({_MARKS})",
+            ((id, *row) for id, row in enumerate(prepared.chunks, first)),
         )
-        if moved.rowcount:
-            aside.append(entry.ref.hash)
-        _insert(database, entry)
-    reused = _take_over_vectors(database, before)
-    for hash in aside:
-        _delete_chunks(database, "project = '' AND hash = ? AND seq < 0", (hash,))
-    return Written(sum(len(entry.chunks) for entry in entries), reused)
+    reused = _take_over_vectors(database, first - 1)
+    delete_chunks(database, aside)
+    return Written(len(prepared.chunks), reused)
 
 
-def _insert(database: sqlite3.Connection, entry: Entry) -> None:
+def _artifact(entry: Entry) -> tuple[object, ...]:
     ref = entry.ref
     parts = {item.chunk.part for item in entry.chunks} - {Part.WHOLE}
-    database.execute(
-        "INSERT OR REPLACE INTO fx_vec_artifact VALUES ('', ?, ?, ?, ?, ?, ?, ?)",
-        (ref.hash, ref.version, entry.recipe, entry.skip, entry.detail, ",".join(sorted(parts)), ref.path or ""),
-    )
-    path_terms = " ".join(terms.words(ref.path or ""))
-    for item in entry.chunks:
-        chunk = item.chunk
-        row = database.execute(
-            "INSERT INTO fx_vec_chunk(hash, kind, path, seq, text, part, name, first_line, last_line, cell, digest)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                *(ref.hash, ref.kind, ref.path, chunk.seq, chunk.text, chunk.part, chunk.name),
-                *(chunk.first_line, chunk.last_line, chunk.cell, item.digest),
-            ),
-        )
-        index_terms(database, row.lastrowid or 0, chunk.name, path_terms, chunk.text)
+    return (ref.hash, ref.version, entry.recipe, entry.skip, entry.detail, ",".join(sorted(parts)), ref.path or "")
 
 
-def index_terms(database: sqlite3.Connection, id: int, name: str | None, path_terms: str, text: str) -> None:
-    """Put one chunk into the keyword index."""
-    database.execute(
-        "INSERT INTO fx_vec_terms(rowid, name, path, body) VALUES (?, ?, ?, ?)",
-        (id, " ".join(terms.words(name or "")), path_terms, " ".join(terms.words(text))),
-    )
+def _next_id(database: sqlite3.Connection) -> int:
+    """No id is ever given twice: the keyword index would take a new passage for a deleted one."""
+    (highest,) = database.execute("SELECT coalesce(max(id), 0) FROM fx_vec_chunk").fetchone()
+    return max(int(highest), int(meta(database, "last_id") or 0)) + 1
 
 
-def reindex_terms(database: sqlite3.Connection) -> None:
-    """Make the keyword index again, after ``terms.VERSION`` moved."""
-    database.execute("DELETE FROM fx_vec_terms")
-    rows = database.execute(
-        "SELECT c.id, c.name, coalesce(a.paths, c.path, ''), c.text FROM fx_vec_chunk c"
-        " LEFT JOIN fx_vec_artifact a ON a.project = c.project AND a.hash = c.hash"
-    )
-    for id, name, paths, text in rows.fetchall():
-        index_terms(database, id, name, " ".join(terms.words(paths)), text)
-    set_meta(database, "terms", str(terms.VERSION))
+def _set_aside(database: sqlite3.Connection, entries: Sequence[Entry]) -> list[int]:
+    """Chunks of artifacts that are cut again: out of the way, and kept until their vectors were taken over."""
+    known = {row[0] for row in database.execute("SELECT hash FROM fx_vec_artifact WHERE project = ''")}
+    again = [(entry.ref.hash,) for entry in entries if entry.ref.hash in known]
+    ids = [
+        row[0]
+        for hash in again
+        for row in database.execute("SELECT id FROM fx_vec_chunk WHERE project = '' AND hash = ?", hash).fetchall()
+    ]
+    database.executemany("UPDATE fx_vec_chunk SET seq = -1 - seq WHERE project = '' AND hash = ?", again)
+    return ids
 
 
 def _take_over_vectors(database: sqlite3.Connection, before: int) -> int:
@@ -90,119 +159,71 @@ def _take_over_vectors(database: sqlite3.Connection, before: int) -> int:
     return int(reused)
 
 
-def _delete_chunks(database: sqlite3.Connection, condition: str, values: Sequence[object]) -> int:
-    which = f"SELECT id FROM fx_vec_chunk WHERE {condition}"
-    database.execute(f"DELETE FROM fx_vec_embedding WHERE chunk_id IN ({which})", values)
-    database.execute(f"DELETE FROM fx_vec_terms WHERE rowid IN ({which})", values)
-    return database.execute(f"DELETE FROM fx_vec_chunk WHERE {condition}", values).rowcount
+def delete_chunks(database: sqlite3.Connection, ids: Sequence[int]) -> None:
+    """Take passages out, with their vectors and words."""
+    keywords.delete(database, ids)
+    database.executemany("DELETE FROM fx_vec_embedding WHERE chunk_id = ?", ((id,) for id in ids))
+    database.executemany("DELETE FROM fx_vec_chunk WHERE id = ?", ((id,) for id in ids))
 
 
-def member_key(member: Member) -> MemberKey:
-    """The columns of a membership, in table order."""
-    return (member.corpus, member.builder, member.hash, str(member.part), member.path or "", str(member.kind))
+def set_space(database: sqlite3.Connection, space: Space) -> None:
+    """From now on another space is scanned."""
+    database.execute("DELETE FROM fx_vec_state")
+    database.execute("INSERT INTO fx_vec_state VALUES (?, ?, NULL)", (space.model, space.dim))
+    database.execute("DELETE FROM fx_vec_built")
 
 
-def replace_members(
-    database: sqlite3.Connection, worktree: str, gone: Iterable[MemberKey], new: Iterable[MemberKey]
-) -> Replaced:
-    """Change membership, drop artifacts that nothing names any more, and bring paths and kinds up to date."""
-    gone, new = list(gone), list(new)
-    database.executemany(
-        "DELETE FROM fx_vec_member WHERE project = '' AND worktree = ? AND corpus = ? AND builder = ? AND hash = ?"
-        " AND part = ? AND path = ? AND kind = ?",
-        ((worktree, *key) for key in gone),
-    )
-    database.executemany(
-        "INSERT OR REPLACE INTO fx_vec_member(worktree, corpus, builder, hash, part, path, kind)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        ((worktree, *key) for key in new),
-    )
-    dropped = drop_unplaced(database)
-    for hash in {key[2] for key in (*gone, *new)}:
-        _mirror(database, hash)
-    return dropped
-
-
-def drop_unplaced(database: sqlite3.Connection) -> Replaced:
-    """Delete this source's artifacts that no view names."""
-    unplaced = (
-        "project = '' AND NOT EXISTS(SELECT 1 FROM fx_vec_member m WHERE m.project = {0}.project AND m.hash = {0}.hash)"
-    )
-    chunks = _delete_chunks(database, unplaced.format("fx_vec_chunk"), ())
-    # The verdict on a skipped artifact is kept as long as a file that was skipped still has this hash.
-    artifacts = database.execute(
-        f"DELETE FROM fx_vec_artifact WHERE {unplaced.format('fx_vec_artifact')}"
-        " AND NOT (skip IS NOT NULL AND hash IN (SELECT hash FROM fx_vec_skip))"
-    )
-    # A part that no corpus takes (a notebook's raw cells) stays stored and stays out of sight.
-    (unplaced_parts,) = database.execute(
-        "SELECT EXISTS(SELECT 1 FROM fx_vec_artifact a JOIN fx_vec_chunk c ON c.project = a.project AND c.hash = a.hash"
-        " WHERE a.parts <> '' AND NOT EXISTS(SELECT 1 FROM fx_vec_member m"
-        " WHERE m.project = c.project AND m.hash = c.hash AND m.part = c.part))"
-    ).fetchone()
-    set_meta(database, "unplaced", "parts" if unplaced_parts else "none")
-    return Replaced(artifacts.rowcount, chunks)
-
-
-def _mirror(database: sqlite3.Connection, hash: str) -> None:
-    """Copy the first member's path and kind to the chunks, and every path's words to the keyword index."""
-    members = database.execute(
-        "SELECT part, path, kind FROM fx_vec_member WHERE project = '' AND hash = ? ORDER BY worktree, path, corpus",
-        (hash,),
-    ).fetchall()
-    if not members:
-        return
-    first: dict[str, tuple[str, str]] = {}
-    for part, path, kind in members:
-        first.setdefault(part, (path, kind))
-    for part, (path, kind) in first.items():
-        database.execute(
-            "UPDATE fx_vec_chunk SET path = ?, kind = ? WHERE project = '' AND hash = ? AND part = ?"
-            " AND (path IS NOT ? OR kind IS NOT ?)",
-            (path or None, kind, hash, part, path or None, kind),
-        )
-    paths = "\n".join(sorted({path for _, path, _ in members}))
-    if database.execute(
-        "UPDATE fx_vec_artifact SET paths = ? WHERE project = '' AND hash = ? AND paths IS NOT ?", (paths, hash, paths)
-    ).rowcount:
-        database.execute(
-            "UPDATE fx_vec_terms SET path = ?"
-            " WHERE rowid IN (SELECT id FROM fx_vec_chunk WHERE project = '' AND hash = ?)",
-            (" ".join(terms.words(paths)), hash),
-        )
-
-
-def replace_files(
-    database: sqlite3.Connection, worktree: str, seen: Mapping[str, Seen], before: Mapping[str, Seen]
-) -> None:
-    """Bring the file states of a view up to date, touching only rows that differ."""
-    database.executemany(
-        "DELETE FROM fx_vec_file WHERE worktree = ? AND path = ?",
-        ((worktree, path) for path in before.keys() - seen.keys()),
-    )
-    database.executemany(
-        "INSERT OR REPLACE INTO fx_vec_file VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            (worktree, path, state.size, state.mtime_ns, state.inode, state.hash)
-            for path, state in seen.items()
-            if before.get(path) != state
-        ),
-    )
-
-
-def replace_skipped(database: sqlite3.Connection, worktree: str, skipped: Iterable[Skipped]) -> None:
-    """Remember what the last build of a view left out."""
-    database.execute("DELETE FROM fx_vec_skip WHERE worktree = ?", (worktree,))
-    database.executemany(
-        "INSERT OR REPLACE INTO fx_vec_skip VALUES (?, ?, ?, ?, ?)",
-        ((worktree, item.path, item.reason, item.detail, item.hash) for item in skipped),
-    )
-
-
-def add_vectors(database: sqlite3.Connection, space: Space, digests: Sequence[bytes], vectors: Matrix) -> None:
-    """Store one vector for every chunk that has its digest."""
+def place_vectors(database: sqlite3.Connection, space: Space, digests: Sequence[bytes], vectors: Matrix) -> Placed:
+    """Find the chunks that have these digests; nothing is locked for longer than a look."""
     little_endian = vectors.astype("<f4", copy=False)
-    database.executemany(
-        "INSERT OR IGNORE INTO fx_vec_embedding SELECT id, ?, ?, ? FROM fx_vec_chunk WHERE digest = ?",
-        ((space.model, space.dim, row.tobytes(), digest) for digest, row in zip(digests, little_endian, strict=True)),
-    )
+    changes = meta(database, "changes") or ""
+    rows = [
+        (id, space.model, space.dim, row.tobytes())
+        for digest, row in zip(digests, little_endian, strict=True)
+        for (id,) in database.execute("SELECT id FROM fx_vec_chunk WHERE digest = ?", (digest,)).fetchall()
+    ]
+    return Placed(changes, sorted(rows, key=lambda row: row[0]))
+
+
+def add_vectors(database: sqlite3.Connection, placed: Placed) -> None:
+    """Store vectors that the chunks do not have yet."""
+    database.executemany("INSERT OR IGNORE INTO fx_vec_embedding VALUES (?, ?, ?, ?)", placed.rows)
+
+
+def uneven(database: sqlite3.Connection) -> tuple[list[tuple[bytes, int]], list[tuple[int]]]:
+    """Stored vectors that are not of unit length.
+
+    Returns:
+        Those that can be brought to it, as they should be, with their row ids; and row ids of those that cannot: zeros,
+        NaN, infinity, or another number of components than they say.
+    """
+    changed: list[tuple[bytes, int]] = []
+    bad: list[tuple[int]] = []
+    cursor = database.execute("SELECT rowid, dim, v FROM fx_vec_embedding")
+    while rows := cursor.fetchmany(512):
+        for id, dim, data in rows:
+            try:
+                vector = from_bytes(data, dim)
+                unit = normalise(vector[None])[0]
+            except (FormatError, BadEmbedding):
+                bad.append((id,))
+                continue
+            if abs(float(vector @ unit) - 1) > UNIT_TOLERANCE:
+                changed.append((to_bytes(unit), id))
+    return changed, bad
+
+
+def rewrite_vectors(
+    database: sqlite3.Connection, changed: Sequence[tuple[bytes, int]], bad: Sequence[tuple[int]]
+) -> None:
+    """Put vectors in the place of others, and take bad ones out."""
+    database.executemany("UPDATE fx_vec_embedding SET v = ? WHERE rowid = ?", changed)
+    database.executemany("DELETE FROM fx_vec_embedding WHERE rowid = ?", bad)
+    if bad:
+        database.execute("DELETE FROM fx_vec_built")
+
+
+def finish(database: sqlite3.Connection, worktree: str, revision: str) -> None:
+    """Declare a view complete at a revision, whose check-in is what stands before the ``+``."""
+    database.execute("INSERT OR REPLACE INTO fx_vec_built VALUES (?, ?)", (worktree, revision))
+    database.execute("UPDATE fx_vec_state SET last_ckout = ?", (revision.partition("+")[0],))

@@ -82,6 +82,15 @@ class FossilTransfer:
         with self._opened() as database:
             return frozenset(name for name, _ in _listed(database))
 
+    def read(self, name: str) -> bytes | Skipped | None:
+        """One file, checked against its hash; None when it is not there.
+
+        Raises:
+            StoreError: The repository cannot be read.
+        """
+        with self._opened() as database:
+            return next((content for _, content in _contents(database, [name])), None)
+
     def read_all(self) -> Iterator[tuple[str, bytes | Skipped]]:
         """Every file by name, in name order, checked against its hash; a bad one comes as ``Skipped``.
 
@@ -94,15 +103,8 @@ class FossilTransfer:
             listed = _listed(database)
         for names in _pages(listed):
             with self._opened() as database:
-                marks = ", ".join("?" * len(names))
-                found = database.execute(
-                    "SELECT name, hash, sz, encoding, content FROM unversioned"
-                    f" WHERE hash IS NOT NULL AND name IN ({marks}) ORDER BY name",
-                    names,
-                ).fetchall()
-            for name, hash, size, encoding, content in found:
-                # An empty file that came by sync has no content at all.
-                yield name, _unpack(name, hash, encoding, content if size else b"")
+                found = _contents(database, names)
+            yield from found
 
     def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> Moved:
         """Store files and withdraw others, in few large transactions; equal files are left alone.
@@ -221,6 +223,21 @@ def _listed(database: sqlite3.Connection) -> list[tuple[str, int]]:
     return database.execute(
         f"SELECT name, sz FROM unversioned WHERE hash IS NOT NULL AND {_MINE} ORDER BY name"
     ).fetchall()
+
+
+def _contents(database: sqlite3.Connection, names: Sequence[str]) -> list[tuple[str, bytes | Skipped]]:
+    """Some of the files by name, in name order."""
+    if not _exists(database):
+        return []
+    found = database.execute(
+        "SELECT name, hash, sz, encoding, content FROM unversioned"
+        f" WHERE hash IS NOT NULL AND name IN ({', '.join('?' * len(names))}) ORDER BY name",
+        names,
+    ).fetchall()
+    # An empty file that came by sync has no content at all.
+    return [
+        (name, _unpack(name, hash, encoding, content if size else b"")) for name, hash, size, encoding, content in found
+    ]
 
 
 def _hashes(database: sqlite3.Connection) -> Mapping[str, str | None]:

@@ -1,0 +1,188 @@
+"""One database file: its connection, its turns and transactions, and the lock of the one process that builds."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from outcrop import terms
+from outcrop.errors import IndexMissing, StoreDamaged, StoreLocked
+from outcrop.stores import keywords
+from outcrop.stores.database import (
+    connect,
+    connect_in_memory,
+    count_change,
+    enlarge_cache,
+    explained,
+    meta,
+    set_meta,
+    transaction,
+)
+
+
+class DatabaseFile:
+    """A database and who may do what with it now.
+
+    Args:
+        path: The file. Reading never creates it. None keeps everything in memory, for this process only.
+        guest: It belongs to another program (a Fossil repository): no file is ever put beside it, its pages and journal
+            are left alone, and it is never deleted. It is opened through SQLite only, since closing any other
+            descriptor of it would drop this process's locks.
+    """
+
+    def __init__(self, path: Path | None, guest: bool) -> None:
+        self.path = path or Path(":memory:")
+        self.guest = guest
+        self.database: sqlite3.Connection | None = None
+        self._in_memory = path is None
+        # One connection serves every thread of the process; statements take turns.
+        self._turn = threading.RLock()
+
+    @contextmanager
+    def reading(self, create: bool = False) -> Iterator[sqlite3.Connection]:
+        """The connection, in turn."""
+        with self._turn, explained(self.path, self.guest):
+            if self.database is None:
+                self.database = connect_in_memory() if self._in_memory else connect(self.path, create, self.guest)
+            yield self.database
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Reads inside see one moment of the database."""
+        with self.reading() as database:
+            if database.in_transaction:
+                yield database
+                return
+            database.execute("BEGIN")
+            try:
+                yield database
+            finally:
+                database.execute("COMMIT")
+
+    @contextmanager
+    def changing(self) -> Iterator[sqlite3.Connection]:
+        """One write transaction."""
+        with self.reading(create=True) as database, transaction(database):
+            count_change(database)
+            yield database
+
+    @contextmanager
+    def apart(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own for one large write, which is made ready on it before the transaction begins."""
+        with self.reading(create=True) as shared:
+            if self._in_memory:
+                yield shared
+                return
+            database = connect(self.path, create=False, guest=self.guest)
+            try:
+                enlarge_cache(database, self.guest)
+                yield database
+            finally:
+                database.close()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Be the one writer, across processes.
+
+        Raises:
+            StoreLocked: Another process is building.
+        """
+        if self._in_memory:
+            yield
+            return
+        # Imported here: a search never writes.
+        from filelock import FileLock, Timeout
+
+        if self.path.exists():
+            # A file that is no index is refused before a lock is left beside it.
+            with suppress(IndexMissing), self.reading():
+                pass
+        place = self._lock_path()
+        with explained(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(place, timeout=0)
+            try:
+                lock.acquire()
+            except Timeout:
+                raise StoreLocked(
+                    f"another process is building the index at {self.path}", "Wait for it, or search meanwhile"
+                ) from None
+        try:
+            with self.reading(create=True) as database:
+                enlarge_cache(database, self.guest)
+                outdated = meta(database, "terms") != str(terms.VERSION)
+            if outdated:
+                self._index_words_again()
+            yield
+        finally:
+            lock.release()
+
+    def is_being_written(self) -> bool:
+        """Whether another process is building right now."""
+        place = self._lock_path()
+        if not place.exists():
+            return False
+        from filelock import FileLock, Timeout
+
+        try:
+            with FileLock(place, timeout=0):
+                return False
+        except (Timeout, OSError):
+            return True
+
+    def shrink(self) -> None:
+        """Give free pages back to the disk; another program's pages are its own business."""
+        if self.guest:
+            return
+        with self.reading() as database:
+            database.execute("VACUUM")
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Let go of the database."""
+        with self._turn:
+            if self.database is not None:
+                self.database.close()
+            self.database = None
+
+    def remove(self) -> None:
+        """Delete a file that cannot be read any more, with everything that belongs to it.
+
+        Raises:
+            StoreDamaged: It is not ours to delete.
+        """
+        if self.guest:
+            raise StoreDamaged(
+                f"{self.path} is damaged, and is left alone since it is more than an index",
+                "Look at: fossil test-integrity, and restore a copy",
+            )
+        self.close()
+        with explained(self.path):
+            for suffix in ("", "-wal", "-shm"):
+                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+
+    def _lock_path(self) -> Path:
+        """Beside our own file; for another program's in the user's cache, under what the file is on its disk."""
+        if not self.guest:
+            return self.path.with_name(self.path.name + ".lock")
+        # Imported here: only builds and status ask.
+        from platformdirs import user_cache_path
+
+        about = self.path.stat()
+        return user_cache_path("outcrop") / "locks" / f"{about.st_dev:x}-{about.st_ino:x}.lock"
+
+    def _index_words_again(self) -> None:
+        """Make the keyword index anew, after ``terms.VERSION`` moved."""
+        with self.apart() as database:
+            rows = keywords.rows_of_chunks(database)
+            database.execute("ATTACH ':memory:' AS aside")
+            keywords.stage(database, rows, "aside")
+            with transaction(database):
+                count_change(database)
+                keywords.empty(database)
+                if not keywords.append(database, "aside"):
+                    keywords.insert(database, rows)
+                set_meta(database, "terms", str(terms.VERSION))

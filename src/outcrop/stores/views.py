@@ -1,0 +1,197 @@
+"""What belongs to a view: comparing what a build says with what is stored, and writing the difference."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from outcrop.model import Seen, Skipped
+from outcrop.records import Member, Replaced, View
+from outcrop.stores import keywords, ledger, selection
+from outcrop.stores.database import meta, set_meta
+from outcrop.stores.writes import delete_chunks
+
+MemberKey = tuple[str, str, str, str, str, str]
+"""corpus, builder, hash, part, path ('' for none), kind."""
+
+_AT_ONCE = 500
+"""Parameters of one statement; SQLite may be built to take no more than 999."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a view has to change.
+
+    Attributes:
+        gone: Memberships that end.
+        new: Memberships that begin.
+        seen: File states now, and before.
+        skipped: What was left out; None where that is as before.
+        dead: Views that exist no more.
+        unplaced: Whether artifacts were stored since, which nothing names yet.
+    """
+
+    gone: frozenset[MemberKey]
+    new: frozenset[MemberKey]
+    seen: tuple[Mapping[str, Seen], Mapping[str, Seen]]
+    skipped: Sequence[Skipped] | None
+    dead: Sequence[str]
+    unplaced: bool
+
+    def __bool__(self) -> bool:
+        moved = self.seen[0] != self.seen[1]
+        return bool(self.gone or self.new or moved or self.skipped is not None or self.dead or self.unplaced)
+
+
+def compare(database: sqlite3.Connection, worktree: str, view: View) -> Difference:
+    """What would have to be written for a view; reads only."""
+    marks = ", ".join("?" * len(view.builders))
+    there: frozenset[MemberKey] = frozenset(
+        database.execute(
+            "SELECT corpus, builder, hash, part, path, kind FROM fx_vec_member"
+            f" WHERE project = '' AND worktree = ? AND builder IN ({marks})",
+            (worktree, *view.builders),
+        )
+    )
+    wanted = frozenset(map(_key, view.members))
+    skipped = _in_order(view.skipped)
+    return Difference(
+        gone=there - wanted,
+        new=wanted - there,
+        seen=(view.seen, ledger.seen(database, worktree)),
+        skipped=None if skipped == list(ledger.skipped(database, worktree)) else skipped,
+        dead=_dead_worktrees(database, view.worktrees),
+        unplaced=meta(database, "unplaced") == "new",
+    )
+
+
+def change(database: sqlite3.Connection, worktree: str, difference: Difference) -> Replaced:
+    """Write a difference, drop artifacts that nothing names any more, and bring paths and kinds up to date."""
+    for name in difference.dead:
+        for table in ("member", "file", "skip", "built"):
+            database.execute(f"DELETE FROM fx_vec_{table} WHERE worktree = ?", (name,))
+    _replace_files(database, worktree, *difference.seen)
+    if difference.skipped is not None:
+        _replace_skipped(database, worktree, difference.skipped)
+    database.executemany(
+        "DELETE FROM fx_vec_member WHERE project = '' AND worktree = ? AND corpus = ? AND builder = ? AND hash = ?"
+        " AND part = ? AND path = ? AND kind = ?",
+        ((worktree, *key) for key in difference.gone),
+    )
+    database.executemany(
+        "INSERT OR REPLACE INTO fx_vec_member(worktree, corpus, builder, hash, part, path, kind)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        ((worktree, *key) for key in sorted(difference.new, key=lambda key: key[2])),
+    )
+    dropped = drop_unplaced(database)
+    _mirror(database, {key[2] for key in (*difference.gone, *difference.new)})
+    return dropped
+
+
+def drop_unplaced(database: sqlite3.Connection) -> Replaced:
+    """Delete this source's artifacts that no view names."""
+    hashes = [
+        row[0]
+        for row in database.execute(
+            "SELECT hash FROM fx_vec_artifact a WHERE project = ''"
+            " AND NOT EXISTS(SELECT 1 FROM fx_vec_member m WHERE m.project = '' AND m.hash = a.hash)"
+            # The verdict on a skipped artifact is kept as long as a file that was skipped still has this hash.
+            " AND NOT (skip IS NOT NULL AND hash IN (SELECT hash FROM fx_vec_skip))"
+        ).fetchall()
+    ]
+    ids = [
+        row[0]
+        for hash in hashes
+        for row in database.execute("SELECT id FROM fx_vec_chunk WHERE project = '' AND hash = ?", (hash,)).fetchall()
+    ]
+    delete_chunks(database, ids)
+    database.executemany("DELETE FROM fx_vec_artifact WHERE project = '' AND hash = ?", ((hash,) for hash in hashes))
+    # A part that no corpus takes (a notebook's raw cells) stays stored and stays out of sight.
+    (unplaced_parts,) = database.execute(
+        "SELECT EXISTS(SELECT 1 FROM fx_vec_artifact a JOIN fx_vec_chunk c ON c.project = a.project AND c.hash = a.hash"
+        " WHERE a.parts <> '' AND NOT EXISTS(SELECT 1 FROM fx_vec_member m"
+        " WHERE m.project = c.project AND m.hash = c.hash AND m.part = c.part))"
+    ).fetchone()
+    set_meta(database, "unplaced", "parts" if unplaced_parts else "none")
+    return Replaced(len(hashes), len(ids))
+
+
+def _key(member: Member) -> MemberKey:
+    return (member.corpus, member.builder, member.hash, str(member.part), member.path or "", str(member.kind))
+
+
+def _dead_worktrees(database: sqlite3.Connection, live: frozenset[str]) -> list[str]:
+    stored = (row[0] for row in database.execute("SELECT DISTINCT worktree FROM fx_vec_member"))
+    # A commit that was indexed by name (rev:…) is no worktree and stays until it is cleared.
+    return [
+        name for name in stored if name not in live and name != selection.EVERYWHERE and not name.startswith("rev:")
+    ]
+
+
+def _mirror(database: sqlite3.Connection, hashes: Collection[str]) -> None:
+    """Copy the first member's path and kind to the chunks, and every path's words to the keyword index."""
+    for marks, some in _by_hundreds(sorted(hashes)):
+        where = f"project = '' AND hash IN ({marks})"
+        first: dict[tuple[str, str], tuple[str, str]] = {}
+        paths: dict[str, set[str]] = {}
+        for hash, part, path, kind in database.execute(
+            f"SELECT hash, part, path, kind FROM fx_vec_member WHERE {where} ORDER BY hash, worktree, path, corpus",
+            some,
+        ).fetchall():
+            first.setdefault((hash, part), (path, kind))
+            paths.setdefault(hash, set()).add(path)
+        stored = database.execute(f"SELECT DISTINCT hash, part, path, kind FROM fx_vec_chunk WHERE {where}", some)
+        for hash, part, path, kind in stored.fetchall():
+            wanted = first.get((hash, part))
+            if wanted is not None and wanted != (path or "", kind):
+                database.execute(
+                    "UPDATE fx_vec_chunk SET path = ?, kind = ? WHERE project = '' AND hash = ? AND part = ?",
+                    (wanted[0] or None, wanted[1], hash, part),
+                )
+        known = dict(database.execute(f"SELECT hash, paths FROM fx_vec_artifact WHERE {where}", some).fetchall())
+        for hash, names in paths.items():
+            joined = "\n".join(sorted(names))
+            if hash in known and known[hash] != joined:
+                database.execute("UPDATE fx_vec_artifact SET paths = ? WHERE project = '' AND hash = ?", (joined, hash))
+                keywords.move(database, hash, joined)
+
+
+def _by_hundreds(values: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Values in parts that one statement takes, each with its question marks."""
+    for start in range(0, len(values), _AT_ONCE):
+        some = values[start : start + _AT_ONCE]
+        yield ", ".join("?" * len(some)), some
+
+
+def _replace_files(
+    database: sqlite3.Connection, worktree: str, seen: Mapping[str, Seen], before: Mapping[str, Seen]
+) -> None:
+    """Bring the file states of a view up to date, touching only rows that differ."""
+    database.executemany(
+        "DELETE FROM fx_vec_file WHERE worktree = ? AND path = ?",
+        ((worktree, path) for path in before.keys() - seen.keys()),
+    )
+    database.executemany(
+        "INSERT OR REPLACE INTO fx_vec_file VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            (worktree, path, state.size, state.mtime_ns, state.inode, state.hash)
+            for path, state in seen.items()
+            if before.get(path) != state
+        ),
+    )
+
+
+def _replace_skipped(database: sqlite3.Connection, worktree: str, skipped: Sequence[Skipped]) -> None:
+    """Remember what the last build of a view left out."""
+    database.execute("DELETE FROM fx_vec_skip WHERE worktree = ?", (worktree,))
+    database.executemany(
+        "INSERT OR REPLACE INTO fx_vec_skip VALUES (?, ?, ?, ?, ?)",
+        ((worktree, item.path, item.reason, item.detail, item.hash) for item in skipped),
+    )
+
+
+def _in_order(skipped: Sequence[Skipped]) -> list[Skipped]:
+    return sorted(
+        {(item.path, item.reason): item for item in skipped}.values(), key=lambda item: (item.path, item.reason)
+    )
