@@ -1,9 +1,10 @@
 """What building costs: a first index against the model alone, and one that finds nothing changed against git status.
 
-usage: index.py [--rounds N] [--chunks N] [--files N]
+usage: index.py [--rounds N] [--builds N] [--chunks N] [--files N]
 
 First index: chunks a second of a whole first build (list, read, cut, store, embed, write) and of the default model
-alone over the very texts that the build embedded, in turns. Unchanged: `outcrop index` and `Index.build` in a git
+alone over the very texts that the build embedded, in turns; and what the build handed to the system for writing, the
+write-ahead log included, beside the size of the index. Unchanged: `outcrop index` and `Index.build` in a git
 repository of many files, beside `git status`, in turns; neither may read a text or load a model, which is checked.
 
 Caveats: the texts are made up of real source code (synthetic.py), cut by the parser; prose is quicker to cut. Every
@@ -17,6 +18,7 @@ import argparse
 import time
 from collections.abc import Sequence
 from itertools import islice
+from pathlib import Path
 
 import outcrop
 from measure import OUTCROP, in_turns, median, ratio, run
@@ -65,6 +67,13 @@ class Keeping:
         return self.model.embed_queries(texts)
 
 
+def _written() -> int:
+    """Bytes that this process handed to the system for writing so far; Linux only, elsewhere 0."""
+    counters = Path("/proc/self/io")
+    lines = counters.read_text("ascii").splitlines() if counters.exists() else []
+    return next((int(line.split()[1]) for line in lines if line.startswith("wchar:")), 0)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=30, help="of the unchanged index")
@@ -84,12 +93,17 @@ def first_builds(builds: int, chunks: int) -> list[tuple[object, ...]]:
     source = stretches(seed=3)
     whole: list[float] = []
     alone: list[float] = []
+    written: list[float] = []
+    sizes: list[float] = []
     for number in range(builds + 1):
         files = {f"package/module{at:03}.py": "".join(islice(source, 8)) for at in range(chunks // 8)}
         root = repository("first", files)
         with outcrop.open(root) as index:
             index.embedder = keeping = Keeping(model)
+            before = _written()
             report = index.build()
+            handed = _written() - before
+            size = index.status().bytes
             if report.embedded != len(keeping.texts) or not report.complete:
                 raise SystemExit("the build did not embed every chunk")
         started = time.perf_counter()
@@ -98,6 +112,8 @@ def first_builds(builds: int, chunks: int) -> list[tuple[object, ...]]:
         if number:
             whole.append(report.embedded / report.seconds)
             alone.append(len(keeping.texts) / seconds)
+            written.append(handed / 1e6)
+            sizes.append(size / 1e6)
     share = ratio(whole, alone)
     return [
         (
