@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def evaluate(
-    corpus: str, questions: Sequence[Question], embedder: str | Mapping[str, object] = "local"
+    corpus: str, questions: Sequence[Question], embedder: str = "local", modes: Sequence[str] = MODES
 ) -> Iterable[tuple[str, Question, tuple[float, ...]]]:
     """Index a corpus, ask every question in every mode, and measure.
 
@@ -68,7 +68,7 @@ def evaluate(
                 for number, answer in enumerate(question.answers)
             }
             qrels = [Qrel(question.id, name, grade) for name, (_, grade, _) in answers.items()]
-            for mode in MODES:
+            for mode in modes:
                 hits = index.search(question.query, k=10, mode=mode).hits
                 run = [ScoredDoc(question.id, name, float(-rank)) for rank, name in enumerate(_named(hits, answers))]
                 run = run or [ScoredDoc(question.id, "nothing", 0.0)]
