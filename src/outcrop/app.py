@@ -31,15 +31,18 @@ def open(
     *,
     settings: Settings | Mapping[str, object] | None = None,
     rev: str | None = None,
+    branch: str | None = None,
     consent: Consent | None = None,
 ) -> Index:
     """Open the repository or folder that a path is in.
 
     Args:
-        path: A folder, or any folder inside a git working tree (the whole repository is meant then).
+        path: A folder, any folder inside a git working tree or a Fossil checkout (the whole repository is meant then),
+            or a Fossil repository file.
         settings: Whole ``Settings``, or single ones by name (``{"embedder": "hash"}``) that are stronger than the
             files and the environment; None for just these.
         rev: A commit to look at instead of the working tree (git only).
+        branch: The branch whose files are meant instead of trunk's (Fossil only).
         consent: Who is asked before text leaves the machine, and what they said so far; None where nobody can be
             asked, so that text goes only to addresses that ``allow_remote`` names.
 
@@ -48,13 +51,14 @@ def open(
 
     Raises:
         NotARepository: No such folder, or ``rev`` outside a git repository.
+        UsageError: ``branch`` outside a Fossil repository.
         BadConfig: A setting is wrong.
     """
     # Imported here: reading settings and finding the source is not needed to look at the class.
     from outcrop.sources.discover import find_root, open_source
     from outcrop.sources.options import Options
 
-    found = find_root(Path(path), rev)
+    found = find_root(Path(path), rev, branch)
     if not isinstance(settings, Settings):
         settings = load_settings(found.root, settings)
     options = Options(
@@ -115,7 +119,9 @@ class Index:
         self.source = source
         self.settings = settings
         self.embedder = make_embedder(settings, consent)
-        self._store = SqliteStore(settings.store or source.store_path(), source.worktree)
+        self._store = SqliteStore(
+            settings.store or source.store_path(), source.worktree, guest=_is_shared(settings.store, source)
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -271,7 +277,18 @@ class Index:
                     f"{self._store.path} is not an index that can be read, and was left alone",
                     "Delete it yourself, or name another file with --store",
                 ) from error
+            # Refused where the file is a Fossil repository.
             self._store.remove()
+
+
+def _is_shared(store: Path | None, source: Source) -> bool:
+    """Whether the index lives in a Fossil repository, which is much more than an index."""
+    if store is None:
+        return source.type == "fossil"
+    # Imported here: hardly anybody names a file.
+    from outcrop.sources.fossil_repository import is_repository
+
+    return store.is_file() and is_repository(store)
 
 
 def _mode(name: str) -> Mode:

@@ -1,4 +1,4 @@
-"""From a path to its source: the enclosing git repository, or a plain folder."""
+"""From a path to its source: the nearest Fossil or git repository around it, or a plain folder."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from outcrop.errors import NotARepository
+from outcrop.errors import NotARepository, UsageError
 from outcrop.ports import Source
 from outcrop.sources.folder import FolderSource
+from outcrop.sources.fossil_repository import Location, find_fossil
 from outcrop.sources.git import GitSource
 from outcrop.sources.git_plumbing import Repository, discover, is_ignored
 from outcrop.sources.options import Options
@@ -19,50 +20,66 @@ class Place:
     """What encloses a path, before any setting is known.
 
     Attributes:
-        root: The folder whose settings apply: top of the working tree, or the plain folder.
+        root: The folder whose settings apply: top of the working tree or checkout, or the plain folder.
         repository: The git repository, or None.
-        rev: The commit that was asked for.
+        fossil: The Fossil repository, or None.
+        rev: The commit that was asked for (git).
+        branch: The branch that was asked for (Fossil).
     """
 
     root: Path
-    repository: Repository | None
-    rev: str | None
+    repository: Repository | None = None
+    fossil: Location | None = None
+    rev: str | None = None
+    branch: str | None = None
 
 
-def find_root(path: Path, rev: str | None = None) -> Place:
+def find_root(path: Path, rev: str | None = None, branch: str | None = None) -> Place:
     """Find the source that a path belongs to.
 
-    A folder inside a git repository means the whole repository, unless that repository ignores the folder. A plain
-    folder means itself, or the nearest folder
-    above that the same user has indexed already.
+    A Fossil repository is named by its file or by any folder of a checkout. A folder inside a git repository means the
+    whole repository, unless that repository ignores the folder. Of a checkout and a git repository around a path, the
+    nearer one is meant. A plain folder means itself, or the nearest folder above that the same user has indexed already.
 
     Args:
         path: A folder, or a file in one.
         rev: A commit to look at instead of the working tree.
+        branch: A branch to look at instead of trunk.
 
     Raises:
         NotARepository: There is no such folder, or ``rev`` is given outside a git repository.
-        SourceError: The git repository cannot be used.
+        UsageError: ``branch`` is given outside a Fossil repository.
+        SourceError: The git or Fossil repository cannot be used.
     """
     if not path.exists():
         raise NotARepository(f"There is no {path}", "Name a folder or a repository")
-    folder = path.resolve()
-    folder = folder if folder.is_dir() else folder.parent
+    place = path.resolve()
+    folder = place if place.is_dir() else place.parent
     repository = discover(folder)
+    fossil = find_fossil(place, repository.top if repository else None) if rev is None else None
+    if fossil is not None:
+        return Place(fossil.checkout or fossil.repository.parent, fossil=fossil, branch=branch)
+    if branch is not None:
+        raise UsageError(f"{path} is not in a Fossil repository, so it has no --branch", "In git, name it with --rev")
     if repository is not None and not (rev is None and is_ignored(repository, folder)):
-        return Place(repository.top, repository, rev)
+        return Place(repository.top, repository, rev=rev)
     if rev is not None:
         raise NotARepository(f"{path} is not in a git repository, so it has no commit {rev}", "Leave the commit out")
     indexed = (parent for parent in (folder, *folder.parents) if _has_own_index(parent))
-    return Place(next(indexed, folder), None, None)
+    return Place(next(indexed, folder))
 
 
 def open_source(place: Place, options: Options) -> Source:
     """The source at a place, under these settings.
 
     Raises:
-        SourceError: It has no such commit.
+        SourceError: It has no such commit or branch.
     """
+    if place.fossil is not None:
+        # Imported here: a search in any other repository starts sooner without it.
+        from outcrop.sources.fossil import FossilSource
+
+        return FossilSource(place.fossil, options, place.branch)
     if place.repository is not None:
         return GitSource(place.root, options, place.rev, place.repository)
     return FolderSource(place.root, options)

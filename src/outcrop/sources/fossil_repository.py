@@ -58,11 +58,12 @@ class Blob:
     shunned: bool
 
 
-def find_fossil(path: Path) -> Location | None:
+def find_fossil(path: Path, top: Path | None = None) -> Location | None:
     """The repository that a path is, or whose checkout it lies in; None if there is none.
 
     Args:
         path: A repository file under whatever name, or any folder or file of a checkout.
+        top: The highest folder that may be a checkout's root; None for any.
 
     Raises:
         SourceError: The checkout's own database cannot be read, or the repository that it names is gone.
@@ -74,6 +75,8 @@ def find_fossil(path: Path) -> Location | None:
         for name in CHECKOUT_FILES:
             if (folder / name).is_file():
                 return Location(_repository_of(folder, name), folder)
+        if folder == top:
+            break
     return None
 
 

@@ -9,6 +9,7 @@ import click
 
 from outcrop.surfaces.cli.options import (
     Command,
+    branch_option,
     directory_option,
     embedder_options,
     json_option,
@@ -46,6 +47,7 @@ quiet_option = click.option("--quiet", "-q", is_flag=True, help="Say nothing unl
 )
 @path_argument
 @rev_option
+@branch_option
 @click.option("--dry-run", "-n", is_flag=True, help="Only say what would be indexed, and what would be embedded where.")
 @verbose_option
 @quiet_option
@@ -65,7 +67,8 @@ def index_command(
 ) -> None:
     """Index what is new or changed here, forget what is gone.
 
-    PATH is a folder, or a place in a git repository, which is then indexed whole; without it, the current folder.
+    PATH is a folder, a place in a git repository or Fossil checkout, which is then indexed whole, or a Fossil
+    repository file; without it, the current folder.
     What did not change is not read or embedded again. The index lives inside the repository.
     """
     where = directory / path if path else directory
@@ -89,6 +92,7 @@ def index_command(
 )
 @path_argument
 @rev_option
+@branch_option
 @verbose_option
 @quiet_option
 @json_option

@@ -11,6 +11,7 @@ import click
 from outcrop.errors import UsageError
 from outcrop.surfaces.cli.options import (
     Command,
+    branch_option,
     color_option,
     directory_option,
     embedder_options,
@@ -41,6 +42,7 @@ outcrop clear --all
 )
 @click.option("--verbose", "-v", is_flag=True, help="Name everything that was left out, and why.")
 @rev_option
+@branch_option
 @json_option
 @color_option
 @directory_option

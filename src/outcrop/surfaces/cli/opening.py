@@ -29,7 +29,9 @@ def open_here(
     _show_warnings()
     if flags.get("store") is not None:
         flags = flags | {"store": flags["store"].absolute()}
-    return app.open(directory, settings=flags, rev=rev, consent=_consent(before_asking))
+    branch = flags.get("branch")
+    flags = {name: value for name, value in flags.items() if name != "branch"}
+    return app.open(directory, settings=flags, rev=rev, branch=branch, consent=_consent(before_asking))
 
 
 class _Notes(logging.Handler):

@@ -60,6 +60,9 @@ color_option = click.option(
     help="Use colours; auto means on a terminal, unless NO_COLOR is set.",
 )
 
+branch_option = click.option("--branch", metavar="NAME", help="Files of this branch instead of trunk (Fossil).")
+"""Passed on with the settings; see ``opening.open_here``."""
+
 embedder_options = _all(
     [
         click.option("--embedder", metavar="NAME", help="What turns text into vectors."),
@@ -107,7 +110,7 @@ def open_index(
 
     Args:
         directory: Where to look.
-        flags: The values of the settings options; what was not given is None or empty.
+        flags: The values of the settings options, and ``branch``; what was not given is None or empty.
         rev: Commit to index instead of the working tree.
         before_asking: Called before a person is asked whether text may leave the machine.
     """

@@ -12,6 +12,7 @@ from outcrop.model import Kind, Mode
 from outcrop.surfaces.cli.answers import View, answer_lines, suggestions
 from outcrop.surfaces.cli.options import (
     Command,
+    branch_option,
     color_option,
     directory_option,
     embedder_options,
@@ -54,6 +55,7 @@ def _kinds(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
 @click.option("--min-score", type=float, metavar="SCORE", help="Only hits whose vectors are this near (0 to 1).")
 @click.option("--full", is_flag=True, help="Show whole passages instead of their best lines.")
 @rev_option
+@branch_option
 @json_option
 @color_option
 @directory_option
