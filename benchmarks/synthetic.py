@@ -20,9 +20,11 @@ import numpy as np
 from platformdirs import user_cache_path
 
 import outcrop
+from outcrop import terms
 from outcrop.model import Chunk, Part, Space
 from outcrop.ports import Matrix
 from outcrop.records import Digested, Entry, Member, View
+from outcrop.stores.database import SCHEMA_VERSION
 from outcrop.stores.sqlite import SqliteStore
 from outcrop.vectors import normalise
 
@@ -111,7 +113,8 @@ def repository(name: str, files: dict[str, str]) -> Path:
 
 def indexed_repository(chunks: int) -> Path:
     """A git repository whose index has this many chunks; the one made before where there is one."""
-    name = f"indexed-{chunks}"
+    # An index of another version would be searched, but not by what the words of a question are made into now.
+    name = f"indexed-{chunks}-{SCHEMA_VERSION}.{terms.VERSION}"
     root = WORKSHOP / name
     if root.exists():
         with outcrop.open(root) as index:
