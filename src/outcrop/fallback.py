@@ -40,7 +40,8 @@ def search_files(question: Question, source: Source, scratch: VectorStore) -> An
         members = indexer.store_some(source, scratch, best)
         scratch.replace(View(("code", "docs"), members, {}, (), frozenset({source.worktree})))
         found = scratch.keyword(words, max(search.POOL, question.k), wanted)
-        return search.keyword_answer(question, scratch, wanted, found, words, _reason(refs, characters), None)
+        passages = scratch.passages([item.id for item in found], wanted)
+    return search.keyword_answer(question, passages, found, words, _reason(refs, characters), None)
 
 
 def _may_answer(ref: Ref, wanted: Filter) -> bool:

@@ -23,8 +23,8 @@ from outcrop.errors import (
     UnknownProject,
     UsageError,
 )
-from outcrop.model import Answer, Filter, Hit, Mode, Stale
-from outcrop.ports import Embedder, Source, Vector, VectorStore
+from outcrop.model import Answer, Filter, Hit, Mode, Space, Stale
+from outcrop.ports import Embedder, Guard, Source, Vector, VectorStore
 from outcrop.preview import preview
 from outcrop.records import Found, Names, Passage, State
 
@@ -69,25 +69,46 @@ def search(question: Question, store: VectorStore, source: Source, embedder: Emb
 
     Raises:
         UsageError: Empty question, impossible ``k``, or a filter that names what does not exist.
+        SourceError: Whether hits may still be shown cannot be found out.
     """
     _check(question)
     try:
-        with store.snapshot():
-            return _from_index(question, store, source, embedder)
+        return _from_index(question, store, source, embedder)
     except IndexMissing:
         pass
     return fallback(question)
 
 
+@dataclass(frozen=True, slots=True)
+class _Findings:
+    """What the store knows about a question, read at one moment.
+
+    Attributes:
+        dense: The nearest passages.
+        by_words: The passages that hold its words.
+        products: Dot product of each of them that has a vector.
+        passages: All of them.
+        percent: How much of the index is embedded, where that is not all.
+    """
+
+    dense: Sequence[Found]
+    by_words: Sequence[Found]
+    products: Mapping[int, float]
+    passages: Mapping[int, Passage]
+    percent: int | None
+
+
 def _from_index(question: Question, store: VectorStore, source: Source, embedder: Embedder) -> Answer:
-    names = store.names()
-    if not names.corpora:
-        raise IndexMissing("nothing is indexed yet", "Run: outcrop index")
-    wanted = resolve(question.filter, names, source.project)
-    # Asking git or the file system where the source is now takes as long as the search; they run side by side.
-    freshness = _Freshness(store, source)
+    # A model thinks outside of any snapshot: in a Fossil repository nobody can commit while somebody reads.
+    with store.snapshot():
+        names = store.names()
+        if not names.corpora:
+            raise IndexMissing("nothing is indexed yet", "Run: outcrop index")
+        wanted = resolve(question.filter, names, source.project)
+        state = store.state()
+        # Asking where the source is now takes as long as the search; they run side by side.
+        freshness = _Freshness(store, source)
     words = terms.query_words(question.text)
-    state = store.state()
     reason: str | None = None
     query: Vector | None = None
     if question.mode is not Mode.KEYWORD:
@@ -95,39 +116,63 @@ def _from_index(question: Question, store: VectorStore, source: Source, embedder
             query = _embed_question(question.text, state, embedder)
         except (EmbedderError, SpaceMismatch) as error:
             reason = str(error)
-    if query is None or state is None:
-        by_words = store.keyword(words, max(POOL, question.k), wanted)
-        return keyword_answer(question, store, wanted, by_words, words, reason, freshness.stale())
-    pool = max(POOL, question.k)
-    dense = store.nearest(query, pool, wanted)
-    embedded, chunks = store.progress(state.space)
-    whole = embedded == chunks
-    by_words = store.keyword(words, pool, wanted) if question.mode is Mode.HYBRID or not whole else ()
-    scores = {found.id: found.score for found in dense}
-    scores |= {id: float(vector @ query) for id, vector in store.vectors([found.id for found in by_words]).items()}
-    if not whole:
-        reason = f"index {100 * embedded // chunks} % complete"
-        scores |= _embed_now(store, embedder, query, [found.id for found in by_words if found.id not in scores], wanted)
+    with store.snapshot():
+        now = store.state()
+        if query is not None and (now is None or now.space != embedder.space):
+            query, reason = None, "the index changed to another space meanwhile"
+        found = _find(question, query, store, embedder.space, wanted, words)
+    passages = _shown(source, found.passages)
+    if query is None:
+        return keyword_answer(question, passages, found.by_words, words, reason, freshness.stale())
+    scores = dict(found.products)
+    if found.percent is not None:
+        reason = f"index {found.percent} % complete"
+        late = [passages[item.id] for item in found.by_words if item.id not in scores and item.id in passages]
+        scores |= _embed_now(embedder, query, late[:EARLY_TEXTS])
     if question.mode is Mode.SEMANTIC:
         ranked = sorted(scores, key=lambda id: (-scores[id], id))
         ways: Mapping[int, Mode] = dict.fromkeys(scores, Mode.SEMANTIC)
     else:
-        worded = {found.id: found.score for found in by_words}
-        ranked = _rank(question, store, wanted, scores, worded)
-        ways = _ways(dense, by_words)
-    hits = _hits(question, store, wanted, ranked, words, scores, ways)
-    return Answer(question.mode, reason, freshness.stale(), state.space.id, tuple(hits))
+        ranked = _rank(question, passages, scores, {item.id: item.score for item in found.by_words})
+        ways = _ways(found.dense, found.by_words)
+    hits = _hits(question, passages, ranked, words, scores, ways)
+    return Answer(question.mode, reason, freshness.stale(), embedder.space.id, tuple(hits))
+
+
+def _find(
+    question: Question, query: Vector | None, store: VectorStore, space: Space, wanted: Filter, words: Sequence[str]
+) -> _Findings:
+    """Candidates of both halves, or of the words alone where there is no vector to compare with."""
+    pool = max(POOL, question.k)
+    if query is None:
+        by_words = store.keyword(words, pool, wanted)
+        return _Findings((), by_words, {}, store.passages([item.id for item in by_words], wanted), None)
+    dense = store.nearest(query, pool, wanted)
+    embedded, chunks = store.progress(space)
+    whole = embedded == chunks
+    by_words = store.keyword(words, pool, wanted) if question.mode is Mode.HYBRID or not whole else ()
+    products = {item.id: item.score for item in dense}
+    products |= {id: float(vector @ query) for id, vector in store.vectors([item.id for item in by_words]).items()}
+    passages = store.passages(sorted(products.keys() | {item.id for item in by_words}), wanted)
+    return _Findings(dense, by_words, products, passages, None if whole else 100 * embedded // chunks)
+
+
+def _shown(source: Source, passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
+    """Without those that were taken from the public since they were indexed."""
+    if not isinstance(source, Guard):
+        return passages
+    versions = {item.hash: item.version for item in passages.values() if item.version and not item.project}
+    hidden = source.withheld(versions)
+    return {id: item for id, item in passages.items() if item.project or item.hash not in hidden}
 
 
 def _rank(
     question: Question,
-    store: VectorStore,
-    wanted: Filter,
+    passages: Mapping[int, Passage],
     products: Mapping[int, float],
     worded: Mapping[int, float],
 ) -> list[int]:
     """Candidates of both halves in the order that ranking gives them."""
-    passages = store.passages(sorted(products.keys() | worded.keys()), wanted)
     candidates = [
         ranking.Candidate(
             id=id,
@@ -155,8 +200,7 @@ def _embed_question(text: str, state: State | None, embedder: Embedder) -> Vecto
 
 def keyword_answer(
     question: Question,
-    store: VectorStore,
-    wanted: Filter,
+    passages: Mapping[int, Passage],
     found: Sequence[Found],
     words: Sequence[str],
     reason: str | None,
@@ -170,8 +214,8 @@ def keyword_answer(
     scores = {item.id: item.score / best if best > 0 else 1.0 for item in found}
     ways = {item.id: Mode.KEYWORD for item in found}
     open_question = Question(question.text, question.mode, question.k, question.filter)
-    ranked = _rank(question, store, wanted, {}, {item.id: item.score for item in found})
-    hits = _hits(open_question, store, wanted, ranked, words, scores, ways)
+    ranked = _rank(question, passages, {}, {item.id: item.score for item in found})
+    hits = _hits(open_question, passages, ranked, words, scores, ways)
     return Answer(Mode.KEYWORD, reason, stale, None, tuple(hits))
 
 
@@ -184,11 +228,8 @@ def _ways(dense: Sequence[Found], by_words: Sequence[Found]) -> Mapping[int, Mod
     }
 
 
-def _embed_now(
-    store: VectorStore, embedder: Embedder, query: Vector, ids: Sequence[int], wanted: Filter
-) -> Mapping[int, float]:
+def _embed_now(embedder: Embedder, query: Vector, passages: Sequence[Passage]) -> Mapping[int, float]:
     """Dot products of passages that the build has not reached yet."""
-    passages = list(store.passages(ids[:EARLY_TEXTS], wanted).values())
     if not passages or embedder.address is not None:
         return {}
     # Imported here: only an unfinished index needs it, and every other search should start without it.
@@ -200,16 +241,15 @@ def _embed_now(
 
 def _hits(
     question: Question,
-    store: VectorStore,
-    wanted: Filter,
+    passages: Mapping[int, Passage],
     ranked: Sequence[int],
     words: Sequence[str],
     scores: Mapping[int, float],
     ways: Mapping[int, Mode],
 ) -> list[Hit]:
-    chosen = [id for id in ranked if question.min_score is None or scores.get(id, 0.0) >= question.min_score]
-    passages = store.passages(chosen[: question.k], wanted)
-    return [_hit(passages[id], scores.get(id, 0.0), ways[id], words) for id in chosen[: question.k] if id in passages]
+    there = [id for id in ranked if id in passages]
+    chosen = [id for id in there if question.min_score is None or scores.get(id, 0.0) >= question.min_score]
+    return [_hit(passages[id], scores.get(id, 0.0), ways[id], words) for id in chosen[: question.k]]
 
 
 def _hit(passage: Passage, score: float, mode: Mode, words: Sequence[str]) -> Hit:

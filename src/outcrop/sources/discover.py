@@ -39,7 +39,7 @@ def find_root(path: Path, rev: str | None = None, branch: str | None = None) -> 
 
     A Fossil repository is named by its file or by any folder of a checkout. A folder inside a git repository means the
     whole repository, unless that repository ignores the folder. Of a checkout and a git repository around a path, the
-    nearer one is meant. A plain folder means itself, or the nearest folder above that the same user has indexed already.
+    nearer one is meant. A plain folder means itself, or the nearest folder above that the same user has indexed.
 
     Args:
         path: A folder, or a file in one.
