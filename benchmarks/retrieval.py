@@ -50,7 +50,10 @@ def main() -> None:
 
 
 def evaluate(
-    corpus: str, questions: Sequence[Question], embedder: str = "local", modes: Sequence[str] = MODES
+    corpus: str,
+    questions: Sequence[Question],
+    embedder: str | Mapping[str, object] = "local",
+    modes: Sequence[str] = MODES,
 ) -> Iterable[tuple[str, Question, tuple[float, ...]]]:
     """Index a corpus, ask every question in every mode, and measure.
 
