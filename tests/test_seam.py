@@ -16,7 +16,7 @@ MODELS_AND_CLIENTS = {
 }
 """What runs a model, or asks one that runs elsewhere."""
 
-FACTORIES = {"app", "own_models", "remote"}
+FACTORIES = {"choice", "own_models", "remote"}
 """The only modules outside the room that may know an embedder by name."""
 
 

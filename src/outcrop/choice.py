@@ -1,0 +1,87 @@
+"""Which embedder the settings name, and which others can be tried here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from outcrop.config import Settings
+from outcrop.errors import BadConfig, OutcropError
+from outcrop.ports import Embedder
+
+if TYPE_CHECKING:
+    from outcrop.egress import Consent
+    from outcrop.probe import Candidate
+
+EMBEDDERS = ("local", "hash", "ollama", "endpoint", "sentence-transformers", "model2vec")
+"""What the setting ``embedder`` can be."""
+
+
+def make_embedder(settings: Settings, consent: Consent | None = None) -> Embedder:
+    """The embedder that the settings name. Loads nothing and sends nothing.
+
+    Raises:
+        BadConfig: No such embedder, or a model or dimension that it does not have.
+    """
+    if settings.embedder == "local":
+        from outcrop.embedders.local import MODEL, LocalEmbedder
+
+        if settings.model not in (None, MODEL):
+            return _own_model(settings)
+        local: Embedder = LocalEmbedder()
+        if settings.dim not in (None, local.space.dim):
+            raise BadConfig(f"{local.space.model} has {local.space.dim} dimensions, not {settings.dim}", "Unset dim")
+        return local
+    if settings.embedder == "hash":
+        from outcrop.embedders.hash import HashEmbedder
+
+        return HashEmbedder() if settings.dim is None else HashEmbedder(settings.dim)
+    if settings.embedder in ("sentence-transformers", "model2vec"):
+        return _own_model(settings)
+    if settings.embedder in ("ollama", "endpoint"):
+        # Imported here: HTTP and TLS are for those who use them.
+        from outcrop import remote
+
+        return remote.make(settings, consent)
+    raise BadConfig(f"there is no embedder {settings.embedder!r}", f"There is: {', '.join(EMBEDDERS)}")
+
+
+def _own_model(settings: Settings) -> Embedder:
+    # Imported here: this is for those who have a model of their own.
+    from outcrop import own_models
+
+    return own_models.make(settings)
+
+
+def is_model(settings: Settings) -> bool:
+    """Whether the embedder that is set knows anything of meaning."""
+    return settings.embedder != "hash"
+
+
+def candidates(settings: Settings, consent: Consent | None = None) -> Iterator[Candidate]:
+    """The embedder that is set, then every other one that could be used here without sending text off the machine.
+
+    An embedder that cannot be used shows it when it is asked: what is not installed, not running or has no model.
+    """
+    # Imported here: an index needs none of this.
+    from outcrop import embedder_check
+    from outcrop.probe import Candidate
+
+    yield Candidate(settings.embedder, make_embedder(settings, consent), True, is_model(settings))
+    for name in ("local", "ollama", "endpoint", "hash"):
+        other = replace(settings, embedder=name, model=None, dim=None, query_prefix=None, passage_prefix=None)
+        if name == settings.embedder or (name == "endpoint" and settings.endpoint_url is None):
+            continue
+        if name == "endpoint":
+            other = replace(other, model=settings.model)
+        elif settings.embedder == "endpoint":
+            # An address of the one is none of the other.
+            other = replace(other, endpoint_url=None, secret_ref=None, headers=())
+        try:
+            embedder: Embedder | OutcropError = make_embedder(other, consent)
+        except OutcropError as error:
+            embedder = error
+        if not isinstance(embedder, OutcropError) and embedder_check.status(embedder).leaves is not False:
+            continue
+        yield Candidate(name, embedder, False, is_model(other))

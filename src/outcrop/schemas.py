@@ -1,0 +1,182 @@
+"""JSON Schemas from type annotations, and values checked against the same annotations.
+
+One source of truth: what a function says that it takes is what its schema says and what is let through to it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+from outcrop.errors import UsageError
+
+Schema = dict[str, Any]
+
+_PLAIN: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_NOUNS = {"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
+
+
+def schema_of(function: Callable[..., Any]) -> Schema:
+    """The schema of a function's keyword-only parameters, as one object.
+
+    Args:
+        function: Its parameters are annotated with ``str``, ``int``, ``float``, ``bool``, ``Literal``, a ``StrEnum``, a
+            ``TypedDict``, ``list`` or ``dict[str, Any]`` of these, unions of them, and ``Annotated[…, "what it is"]``.
+    """
+    properties: Schema = {}
+    required: list[str] = []
+    for name, parameter, annotation in _parameters(function):
+        properties[name] = _schema(annotation)
+        if parameter.default is parameter.empty:
+            required.append(name)
+        elif parameter.default is not None:
+            properties[name]["default"] = parameter.default
+    return _object(properties, required)
+
+
+def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any], caller: str) -> None:
+    """See that arguments are what a function's annotations say.
+
+    Raises:
+        UsageError: One is missing, unknown or of another type; the message names it (``records[2].text``).
+    """
+    expected = {name: (parameter, annotation) for name, parameter, annotation in _parameters(function)}
+    _refuse_unknown(arguments, expected, "argument", caller)
+    for name, (parameter, annotation) in expected.items():
+        if name in arguments:
+            _check(arguments[name], annotation, name, caller)
+        elif parameter.default is parameter.empty:
+            raise UsageError(f"{caller} needs the argument {name!r}", f"It takes {_expectation(annotation)}.")
+
+
+def _parameters(function: Callable[..., Any]) -> list[tuple[str, inspect.Parameter, Any]]:
+    hints = get_type_hints(function, include_extras=True)
+    return [
+        (name, parameter, hints[name])
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+
+
+def _schema(annotation: Any) -> Schema:
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _schema(inner[0]) | {"description": inner[1]}
+    if annotation in _PLAIN:
+        return {"type": _PLAIN[annotation]}
+    if annotation in (NoneType, None):
+        return {"type": "null"}
+    if origin is Literal:
+        return {"enum": list(inner)}
+    if origin in (Union, UnionType):
+        return {"anyOf": [_schema(each) for each in inner]}
+    if origin is list:
+        return {"type": "array", "items": _schema(inner[0])}
+    if origin is dict:
+        return {"type": "object"}
+    if is_typeddict(annotation):
+        fields = get_type_hints(annotation, include_extras=True)
+        required = [name for name in fields if name in annotation.__required_keys__]
+        return _object({name: _schema(each) for name, each in fields.items()}, required)
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return {"enum": [str(each) for each in annotation]}
+    raise TypeError(f"no schema for {annotation!r}")
+
+
+def _object(properties: Schema, required: list[str]) -> Schema:
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _check(value: Any, annotation: Any, where: str, caller: str) -> None:
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        _check(value, inner[0], where, caller)
+    elif origin in (Union, UnionType):
+        _check_union(value, inner, where, caller)
+    elif origin is list and _is_list(value):
+        for place, item in enumerate(value):
+            _check(item, inner[0], f"{where}[{place}]", caller)
+    elif is_typeddict(annotation) and isinstance(value, Mapping):
+        fields = get_type_hints(annotation, include_extras=True)
+        _refuse_unknown(value, fields, "field", f"{caller}: {where}")
+        for name, each in fields.items():
+            if name in value:
+                _check(value[name], each, f"{where}.{name}", caller)
+            elif name in annotation.__required_keys__:
+                raise UsageError(f"{caller}: {where} has no {name!r}", f"It takes {_expectation(each)}.")
+    elif not _fits(value, annotation):
+        raise UsageError(f"{caller}: {where} cannot be {_shorten(value)}", f"It takes {_expectation(annotation)}.")
+
+
+def _check_union(value: Any, options: Sequence[Any], where: str, caller: str) -> None:
+    """Against the option whose outer shape fits, so that the message names what is wrong inside."""
+    for option in options:
+        outer = get_origin(option) or option
+        if _fits(value, option) or (outer is list and _is_list(value)) or (is_typeddict(outer) and _is_object(value)):
+            _check(value, option, where, caller)
+            return
+    wanted = " or ".join(_expectation(option) for option in options)
+    raise UsageError(f"{caller}: {where} cannot be {_shorten(value)}", f"It takes {wanted}.")
+
+
+def _fits(value: Any, annotation: Any) -> bool:
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if annotation is bool:
+        return isinstance(value, bool)
+    if annotation is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if annotation is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if annotation is str:
+        return isinstance(value, str)
+    if annotation in (NoneType, None):
+        return value is None
+    if origin is Literal:
+        return value in inner
+    if origin is dict:
+        return _is_object(value)
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return isinstance(value, str) and value in set(annotation)
+    return False
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+
+
+def _expectation(annotation: Any) -> str:
+    schema = _schema(annotation)
+    if "enum" in schema:
+        return f"one of {', '.join(map(str, schema['enum']))}"
+    if "anyOf" in schema:
+        return " or ".join(_expectation(each) for each in get_args(_bare(annotation)))
+    if schema["type"] == "array":
+        return f"a list, each item {_expectation(get_args(_bare(annotation))[0])}"
+    if schema["type"] == "object":
+        names = ", ".join(schema.get("properties", {}))
+        return f"an object with {names}" if names else "an object"
+    return "null" if schema["type"] == "null" else _NOUNS[schema["type"]]
+
+
+def _bare(annotation: Any) -> Any:
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+
+
+def _refuse_unknown(given: Mapping[str, Any], expected: Mapping[str, Any], noun: str, where: str) -> None:
+    for name in given:
+        if name not in expected:
+            names = ", ".join(expected) or "none"
+            raise UsageError(f"{where} has no {noun} {name!r}", f"It takes: {names}.")
+
+
+def _shorten(value: Any) -> str:
+    text = ascii(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
