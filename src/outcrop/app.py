@@ -8,12 +8,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from outcrop.choice import make_embedder
 from outcrop.config import Settings, load_settings
-from outcrop.errors import BadConfig, IndexMissing, StoreDamaged, UnknownCorpus, UnknownKind, UsageError
+from outcrop.errors import IndexMissing, StoreDamaged, UnknownCorpus, UnknownKind, UsageError
 from outcrop.model import Answer, Filter, Kind, Mode, Space
-from outcrop.ports import Embedder, Source
+from outcrop.ports import Source
 from outcrop.reports import BuildReport, Plan, Progress, Status
-from outcrop.search import Question, search
+from outcrop.request import Question
+from outcrop.search import search
 from outcrop.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
 
 Names = str | Sequence[str] | None
 """One name, several, or None for no restriction."""
-
-EMBEDDERS = ("local", "hash", "ollama", "endpoint", "sentence-transformers", "model2vec")
-"""What the setting ``embedder`` can be."""
 
 
 def open(
@@ -70,42 +69,6 @@ def open(
     return Index(open_source(found, options), settings, consent)
 
 
-def make_embedder(settings: Settings, consent: Consent | None = None) -> Embedder:
-    """The embedder that the settings name. Loads nothing and sends nothing.
-
-    Raises:
-        BadConfig: No such embedder, or a model or dimension that it does not have.
-    """
-    if settings.embedder == "local":
-        from outcrop.embedders.local import MODEL, LocalEmbedder
-
-        if settings.model not in (None, MODEL):
-            return _own_model(settings)
-        local: Embedder = LocalEmbedder()
-        if settings.dim not in (None, local.space.dim):
-            raise BadConfig(f"{local.space.model} has {local.space.dim} dimensions, not {settings.dim}", "Unset dim")
-        return local
-    if settings.embedder == "hash":
-        from outcrop.embedders.hash import HashEmbedder
-
-        return HashEmbedder() if settings.dim is None else HashEmbedder(settings.dim)
-    if settings.embedder in ("sentence-transformers", "model2vec"):
-        return _own_model(settings)
-    if settings.embedder in ("ollama", "endpoint"):
-        # Imported here: HTTP and TLS are for those who use them.
-        from outcrop import remote
-
-        return remote.make(settings, consent)
-    raise BadConfig(f"there is no embedder {settings.embedder!r}", f"There is: {', '.join(EMBEDDERS)}")
-
-
-def _own_model(settings: Settings) -> Embedder:
-    # Imported here: this is for those who have a model of their own.
-    from outcrop import own_models
-
-    return own_models.make(settings)
-
-
 class Index:
     """A repository or folder with its index. Use as a context manager, or call ``close``.
 
@@ -146,6 +109,7 @@ class Index:
         path: Names = None,
         mode: str = "hybrid",
         min_score: float | None = None,
+        explain: bool = False,
     ) -> Answer:
         """Find the passages that answer a question.
 
@@ -158,6 +122,7 @@ class Index:
             path: Only paths that match one of these patterns, written as in a .gitignore (``*.py``, ``src/**``).
             mode: ``hybrid``, ``semantic`` or ``keyword``.
             min_score: Leave out hits whose dot product is lower; keyword answers ignore it and say so.
+            explain: Let each hit say what its place in the list is made of.
 
         Returns:
             The hits, best first, with the mode that was really used and why, where it is not the one asked for.
@@ -173,7 +138,7 @@ class Index:
 
             return search_files(question, self.source, SqliteStore(None, self.source.worktree))
 
-        question = Question(query, _mode(mode), k, _filter(kind, project, corpus, path), min_score)
+        question = Question(query, _mode(mode), k, _filter(kind, project, corpus, path), min_score, explain)
         return search(question, self._store, self.source, self.embedder, fallback)
 
     def build(self, *, progress: Callable[[Progress], None] | None = None, rebuild: bool = False) -> BuildReport:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from outcrop import indexer, search, terms
+from outcrop import ingest, request, search, terms
 from outcrop.model import Answer, Artifact, Filter, Ref
 from outcrop.ports import Source, VectorStore
 from outcrop.records import Names, View
-from outcrop.search import Question
+from outcrop.request import Question
 
 BEST_FILES = 40
 """Files that are cut into passages; the rest is only counted."""
@@ -31,13 +31,13 @@ def search_files(question: Question, source: Source, scratch: VectorStore) -> An
     """
     refs = source.artifacts({}).refs
     names = Names(
-        frozenset(indexer.corpus_of(ref.kind) for ref in refs), frozenset(ref.kind for ref in refs), frozenset({""})
+        frozenset(ingest.corpus_of(ref.kind) for ref in refs), frozenset(ref.kind for ref in refs), frozenset({""})
     )
-    wanted = search.resolve(question.filter, names, source.project) if refs else question.filter
+    wanted = request.resolve(question.filter, names, source.project) if refs else question.filter
     words = terms.query_words(question.text)
     best, characters = _best(source, [ref for ref in refs if _may_answer(ref, wanted)], words)
     with scratch.writing():
-        members = indexer.store_some(source, scratch, best)
+        members = ingest.store_some(source, scratch, best)
         scratch.replace(View(("code", "docs"), members, {}, (), frozenset({source.worktree})))
         found = scratch.keyword(words, max(search.POOL, question.k), wanted)
         passages = scratch.passages([item.id for item in found], wanted)
@@ -48,7 +48,7 @@ def _may_answer(ref: Ref, wanted: Filter) -> bool:
     # Paths are left to the store's filter; corpora and kinds of a notebook are only known once it is cut.
     return (ref.path is not None and ref.path.endswith(".ipynb")) or (
         (not wanted.kinds or ref.kind in wanted.kinds)
-        and (not wanted.corpora or indexer.corpus_of(ref.kind) in wanted.corpora)
+        and (not wanted.corpora or ingest.corpus_of(ref.kind) in wanted.corpora)
     )
 
 

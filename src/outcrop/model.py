@@ -227,6 +227,7 @@ class Hit:
         mode: By which way this hit was found.
         preview: One line, at most 160 characters, the one that matches best.
         cell: 0-based cell number in a notebook, else None.
+        explanation: What its place in the list is made of, in words and numbers; empty unless asked for.
     """
 
     score: float
@@ -242,6 +243,7 @@ class Hit:
     mode: Mode
     preview: str
     cell: int | None = None
+    explanation: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,10 @@ class Ranked:
     points: float
     reasons: tuple[tuple[str, str], ...]
 
+    def explained(self) -> tuple[str, ...]:
+        """The points and what made them, in words: ``0.71 points``, ``+0.52 meaning``, ``×0.50 test``."""
+        return (f"{self.points:.2f} points", *(f"{amount} {why}" for why, amount in self.reasons))
+
 
 def rank(question: str, candidates: Sequence[Candidate]) -> list[Ranked]:
     """Put candidates in order for a question.

@@ -6,27 +6,18 @@ because an index, a model or a network is missing.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numpy as np
-
-from outcrop import ranking, terms
-from outcrop.errors import (
-    EmbedderError,
-    IndexMissing,
-    OutcropError,
-    SpaceMismatch,
-    UnknownCorpus,
-    UnknownKind,
-    UnknownProject,
-    UsageError,
-)
+from outcrop import ranking, request, terms
+from outcrop.errors import EmbedderError, IndexMissing, SpaceMismatch
+from outcrop.freshness import Freshness
+from outcrop.hits import make_hit
 from outcrop.model import Answer, Filter, Hit, Mode, Space, Stale
 from outcrop.ports import Embedder, Guard, Source, Vector, VectorStore
-from outcrop.preview import preview
-from outcrop.records import Found, Names, Passage, State
+from outcrop.ranking import Ranked
+from outcrop.records import Found, Passage, State
+from outcrop.request import Question
 
 POOL = 100
 """Candidates that each half brings to the ranking."""
@@ -34,27 +25,8 @@ POOL = 100
 EARLY_TEXTS = 48
 """Keyword candidates without a vector that are embedded on the spot while a first build runs: under half a second."""
 
-Fallback = Callable[["Question"], Answer]
+Fallback = Callable[[Question], Answer]
 """Keyword search over the source's files, for when there is no index."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What was asked.
-
-    Attributes:
-        text: The words.
-        mode: How to answer.
-        k: How many hits at most.
-        filter: What may answer.
-        min_score: Dot product that a hit must reach, or None.
-    """
-
-    text: str
-    mode: Mode
-    k: int
-    filter: Filter
-    min_score: float | None = None
 
 
 def search(question: Question, store: VectorStore, source: Source, embedder: Embedder, fallback: Fallback) -> Answer:
@@ -71,7 +43,7 @@ def search(question: Question, store: VectorStore, source: Source, embedder: Emb
         UsageError: Empty question, impossible ``k``, or a filter that names what does not exist.
         SourceError: Whether hits may still be shown cannot be found out.
     """
-    _check(question)
+    request.check(question)
     try:
         return _from_index(question, store, source, embedder)
     except IndexMissing:
@@ -104,10 +76,10 @@ def _from_index(question: Question, store: VectorStore, source: Source, embedder
         names = store.names()
         if not names.corpora:
             raise IndexMissing("nothing is indexed yet", "Run: outcrop index")
-        wanted = resolve(question.filter, names, source.project)
+        wanted = request.resolve(question.filter, names, source.project)
         state = store.state()
         # Asking where the source is now takes as long as the search; they run side by side.
-        freshness = _Freshness(store, source)
+        freshness = Freshness(store, source)
     words = terms.query_words(question.text)
     reason: str | None = None
     query: Vector | None = None
@@ -130,7 +102,7 @@ def _from_index(question: Question, store: VectorStore, source: Source, embedder
         late = [passages[item.id] for item in found.by_words if item.id not in scores and item.id in passages]
         scores |= _embed_now(embedder, query, late[:EARLY_TEXTS])
     if question.mode is Mode.SEMANTIC:
-        ranked = sorted(scores, key=lambda id: (-scores[id], id))
+        ranked = [Ranked(id, scores[id], ()) for id in sorted(scores, key=lambda id: (-scores[id], id))]
         ways: Mapping[int, Mode] = dict.fromkeys(scores, Mode.SEMANTIC)
     else:
         ranked = _rank(question, passages, scores, {item.id: item.score for item in found.by_words})
@@ -171,7 +143,7 @@ def _rank(
     passages: Mapping[int, Passage],
     products: Mapping[int, float],
     worded: Mapping[int, float],
-) -> list[int]:
+) -> list[Ranked]:
     """Candidates of both halves in the order that ranking gives them."""
     candidates = [
         ranking.Candidate(
@@ -185,7 +157,7 @@ def _rank(
         )
         for id, passage in passages.items()
     ]
-    return [item.id for item in ranking.rank(question.text, candidates)]
+    return ranking.rank(question.text, candidates)
 
 
 def _embed_question(text: str, state: State | None, embedder: Embedder) -> Vector:
@@ -213,7 +185,7 @@ def keyword_answer(
     best = found[0].score if found else 1.0
     scores = {item.id: item.score / best if best > 0 else 1.0 for item in found}
     ways = {item.id: Mode.KEYWORD for item in found}
-    open_question = Question(question.text, question.mode, question.k, question.filter)
+    open_question = replace(question, min_score=None)
     ranked = _rank(question, passages, {}, {item.id: item.score for item in found})
     hits = _hits(open_question, passages, ranked, words, scores, ways)
     return Answer(Mode.KEYWORD, reason, stale, None, tuple(hits))
@@ -242,80 +214,20 @@ def _embed_now(embedder: Embedder, query: Vector, passages: Sequence[Passage]) -
 def _hits(
     question: Question,
     passages: Mapping[int, Passage],
-    ranked: Sequence[int],
+    ranked: Sequence[Ranked],
     words: Sequence[str],
     scores: Mapping[int, float],
     ways: Mapping[int, Mode],
 ) -> list[Hit]:
-    there = [id for id in ranked if id in passages]
-    chosen = [id for id in there if question.min_score is None or scores.get(id, 0.0) >= question.min_score]
-    return [_hit(passages[id], scores.get(id, 0.0), ways[id], words) for id in chosen[: question.k]]
-
-
-def _hit(passage: Passage, score: float, mode: Mode, words: Sequence[str]) -> Hit:
-    chunk = passage.chunk
-    return Hit(
-        score=float(np.clip(score, 0.0, 1.0)),
-        kind=passage.kind,
-        project=passage.project,
-        path=passage.paths[0] if passage.paths else None,
-        hash=passage.hash,
-        text=chunk.text,
-        lines=(chunk.first_line, chunk.last_line),
-        name=chunk.name,
-        paths=passage.paths,
-        corpus=passage.corpora,
-        mode=mode,
-        preview=preview(chunk.text, words),
-        cell=chunk.cell,
-    )
-
-
-class _Freshness:
-    """Finds out, in the background, whether the source moved on since the index was built."""
-
-    def __init__(self, store: VectorStore, source: Source) -> None:
-        self._indexed = store.built()
-        self._seen = store.seen()
-        self._source = source
-        self._current = ""
-        self._thread = threading.Thread(target=self._ask, daemon=True)
-        self._thread.start()
-
-    def _ask(self) -> None:
-        try:
-            self._current = self._source.revision(self._seen)
-        except (OutcropError, OSError) as error:
-            self._current = f"unknown: {error}"
-
-    def stale(self) -> Stale | None:
-        """Both revisions when they differ."""
-        self._thread.join()
-        return None if self._indexed == self._current else Stale(self._indexed, self._current)
-
-
-def _check(question: Question) -> None:
-    if not question.text.strip():
-        raise UsageError("the question is empty", "Say what to look for")
-    if question.k < 1:
-        raise UsageError(f"k is {question.k}", "Ask for at least 1 hit")
-
-
-def resolve(wanted: Filter, names: Names, own_project: str) -> Filter:
-    """Check a filter's names and write this repository's own slug as the empty project.
-
-    Raises:
-        UnknownCorpus, UnknownKind, UnknownProject: Naming those that exist.
-    """
-    projects = tuple("" if project == own_project else project for project in wanted.projects)
-    checks: tuple[tuple[str, Sequence[str], frozenset[str], type[UsageError]], ...] = (
-        ("corpus", wanted.corpora, names.corpora, UnknownCorpus),
-        ("kind", wanted.kinds, names.kinds, UnknownKind),
-        ("project", projects, names.projects, UnknownProject),
-    )
-    for noun, asked, there, error in checks:
-        for name in asked:
-            if name not in there:
-                known = ", ".join(sorted(entry or f"{own_project} (this one)" for entry in there))
-                raise error(f"no {noun} {name!r} in this index", f"There is: {known}")
-    return Filter(wanted.corpora, wanted.kinds, projects, wanted.paths)
+    floor = question.min_score
+    chosen = [item for item in ranked if item.id in passages and (floor is None or scores.get(item.id, 0.0) >= floor)]
+    return [
+        make_hit(
+            passages[item.id],
+            scores.get(item.id, 0.0),
+            ways[item.id],
+            words,
+            item.explained() if question.explain else (),
+        )
+        for item in chosen[: question.k]
+    ]

@@ -47,6 +47,8 @@ def answer_lines(answer: Answer, query: str, view: View) -> Iterator[str]:
     wanted = frozenset(terms.query_words(query))
     for hit in answer.hits:
         yield _header(hit, answer.mode, view)
+        if hit.explanation:
+            yield view.paint("dim", f"  {harmless_line('  '.join(hit.explanation))}")
         yield from _passage(hit, wanted, view)
         if others := _also_at(hit, view):
             yield view.paint("dim", others)

@@ -54,6 +54,7 @@ def _kinds(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
 )
 @click.option("--min-score", type=float, metavar="SCORE", help="Only hits whose vectors are this near (0 to 1).")
 @click.option("--full", is_flag=True, help="Show whole passages instead of their best lines.")
+@click.option("--explain", is_flag=True, help="Say why each hit stands where it stands.")
 @rev_option
 @branch_option
 @json_option
@@ -70,6 +71,7 @@ def search_command(
     mode: str,
     min_score: float | None,
     full: bool,
+    explain: bool,
     rev: str | None,
     as_json: bool,
     color: str,
@@ -88,7 +90,15 @@ def search_command(
     text = " ".join(readable(word) for word in query)
     with open_index(directory, flags, rev=rev) as index:
         answer = index.search(
-            text, k=k, kind=kind, project=project, corpus=corpus, path=path, mode=mode, min_score=min_score
+            text,
+            k=k,
+            kind=kind,
+            project=project,
+            corpus=corpus,
+            path=path,
+            mode=mode,
+            min_score=min_score,
+            explain=explain,
         )
         root = index.source.root
     if as_json:

@@ -1,0 +1,42 @@
+"""From a stored passage to a hit of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from outcrop.model import Hit, Mode
+from outcrop.preview import preview
+from outcrop.records import Passage
+
+
+def make_hit(
+    passage: Passage, score: float, mode: Mode, words: Sequence[str], explanation: tuple[str, ...] = ()
+) -> Hit:
+    """Describe a passage as an answer does.
+
+    Args:
+        passage: What was found.
+        score: Dot product, or relative keyword score; clamped to 0 to 1.
+        mode: By which half it was found.
+        words: Search terms of the question, for the preview.
+        explanation: What its place in the list is made of.
+    """
+    chunk = passage.chunk
+    return Hit(
+        score=float(np.clip(score, 0.0, 1.0)),
+        kind=passage.kind,
+        project=passage.project,
+        path=passage.paths[0] if passage.paths else None,
+        hash=passage.hash,
+        text=chunk.text,
+        lines=(chunk.first_line, chunk.last_line),
+        name=chunk.name,
+        paths=passage.paths,
+        corpus=passage.corpora,
+        mode=mode,
+        preview=preview(chunk.text, words),
+        cell=chunk.cell,
+        explanation=explanation,
+    )
