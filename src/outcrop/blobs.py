@@ -85,11 +85,13 @@ class Note:
         space: Model id and dim of the vectors.
         chunker: Version of the chunker that made the texts, empty where it is not said.
         format: Of the blobs.
+        revision: What the blobs are current to, as their source names it; empty where it is not said.
     """
 
     space: Space
     chunker: str = ""
     format: str = FORMAT
+    revision: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +215,8 @@ def infer_dim(blobs: Sequence[bytes]) -> int:
 def encode_note(note: Note) -> bytes:
     """``space.json``."""
     values = {"format": note.format, "model": note.space.model, "dim": note.space.dim, "chunker": note.chunker}
+    if note.revision:
+        values["revision"] = note.revision
     return (json.dumps(values, indent=1, ensure_ascii=False) + "\n").encode()
 
 
@@ -235,7 +239,7 @@ def decode_note(data: bytes) -> Note:
         raise BlobError(f"{NOTE} names no possible dim: {dim!r}")
     if format != FORMAT:
         raise BlobError(f"{NOTE} says format {format!r}, and only {FORMAT} is known here", "Update Outcrop")
-    return Note(Space(model, dim), str(values.get("chunker", "")), FORMAT)
+    return Note(Space(model, dim), str(values.get("chunker", "")), FORMAT, str(values.get("revision", "")))
 
 
 def _spans(data: bytes, start: int, dim: int) -> Iterator[_Span]:

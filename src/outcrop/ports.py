@@ -197,6 +197,9 @@ class VectorStore(Protocol):
     def built(self) -> str | None:
         """The revision of this view's last complete build, or None."""
 
+    def interrupted(self) -> bool:
+        """Whether artifacts were stored since a build of any view was last complete."""
+
     def progress(self, space: Space) -> tuple[int, int]:
         """Chunks of this view with a vector in that space, and all chunks of this view."""
 

@@ -50,6 +50,8 @@ class BuildReport:
         skipped: What was left out and why.
         seconds: Wall time.
         complete: False if the build stopped early; what was done is kept.
+        shared: Transfer blobs that were laid out for other copies of the repository.
+        withdrawn: Transfer blobs that were taken back.
     """
 
     revision: str
@@ -64,6 +66,56 @@ class BuildReport:
     skipped: tuple[Skipped, ...]
     seconds: float
     complete: bool
+    shared: int = 0
+    withdrawn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import did.
+
+    Attributes:
+        revision: What the source is at.
+        space: Id of the space that was imported, which is the one that is searched now.
+        artifacts: Artifacts that are in the index now.
+        chunks: Chunks of them.
+        imported: Vectors that came from blobs.
+        missing: Chunks that no blob has a vector for; the next build embeds them.
+        stale: Blobs that were passed over, because what they belong to is not in the source.
+        refused: Blobs that cannot be used, and why.
+        seconds: Wall time.
+    """
+
+    revision: str
+    space: str
+    artifacts: int
+    chunks: int
+    imported: int
+    missing: int
+    stale: int
+    refused: tuple[Skipped, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class NormaliseReport:
+    """What bringing vectors and blobs into their present form did.
+
+    Attributes:
+        vectors: Stored vectors that had another length than 1.
+        dropped: Stored vectors that had no direction at all; the next build makes them again.
+        blobs: Blobs that were written anew.
+        unchanged: Blobs that were fine.
+        refused: Blobs that cannot be read, and why; they are left as they are.
+        seconds: Wall time.
+    """
+
+    vectors: int
+    dropped: int
+    blobs: int
+    unchanged: int
+    refused: tuple[Skipped, ...]
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ class SqliteStore:
 
     def finish(self, revision: str) -> None:
         """Declare the view complete at this revision."""
-        if self.built() == revision:
+        if self.built() == revision and not self.interrupted():
             return
         with self.file.changing() as database:
             writes.finish(database, self.worktree, revision)
@@ -187,6 +187,11 @@ class SqliteStore:
         """What this view holds of each of this source's artifacts, with vectors of a space."""
         with self.snapshot(), self._reading() as database:
             return {hash: passages.embedded(database, self.worktree, space, hash) for hash in hashes}
+
+    def interrupted(self) -> bool:
+        """Whether artifacts were stored since a build was last complete."""
+        with self._reading() as database:
+            return meta(database, "interrupted") == "yes"
 
     def pending(self, space: Space) -> Sequence[Pending]:
         """Distinct passages of this view that have no vector in that space, in index order."""

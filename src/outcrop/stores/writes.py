@@ -98,6 +98,7 @@ def put_in(database: sqlite3.Connection, prepared: Prepared, layout: Layout) -> 
     if not prepared.entries:
         return Written(0, 0)
     set_meta(database, "unplaced", "new")
+    set_meta(database, "interrupted", "yes")
     first = _next_id(database)
     set_meta(database, "last_id", str(first + len(prepared.chunks) - 1))
     aside = _set_aside(database, prepared.entries)
@@ -227,3 +228,4 @@ def finish(database: sqlite3.Connection, worktree: str, revision: str) -> None:
     """Declare a view complete at a revision, whose check-in is what stands before the ``+``."""
     database.execute("INSERT OR REPLACE INTO fx_vec_built VALUES (?, ?)", (worktree, revision))
     database.execute("UPDATE fx_vec_state SET last_ckout = ?", (revision.partition("+")[0],))
+    set_meta(database, "interrupted", "no")

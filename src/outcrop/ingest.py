@@ -1,0 +1,211 @@
+"""Bringing a view's passages up to date without any model: list, read what is new, cut, store, drop what is gone.
+
+Everything is stored before anything is embedded, so keywords and the vectors made so far answer while a first build
+runs, and a build that was stopped goes on where it was: what lacks a vector is all that is left to do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from outcrop import chunking, decoding
+from outcrop.errors import FormatError
+from outcrop.model import Artifact, Chunk, Kind, Listing, Part, Ref, Skipped, SkipReason, Space
+from outcrop.ports import Source, VectorStore
+from outcrop.records import Digested, Entry, Known, Member, View
+from outcrop.reports import Progress
+
+WRITE_CHARACTERS = 16_000_000
+"""Text gathered before it is written: a large transaction, yet a bounded memory."""
+
+WRITE_CHUNKS = 8_000
+"""Passages of one transaction, roughly: while it lasts, a fifth of a second, nobody commits to a Fossil repository."""
+
+CODE_KINDS = frozenset({Kind.CODE, Kind.API})
+
+UNSETTLED = frozenset({SkipReason.VANISHED, SkipReason.UNREADABLE})
+"""Verdicts that hold for one build only: chance decides them, not the bytes."""
+
+Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What the store holds now.
+
+    Attributes:
+        listing: What the source said.
+        placed: The refs of what is indexed, as they were read.
+        skipped: What was left out, by path.
+        added: Hashes of artifacts that are new or were cut again.
+        reused: New chunks whose vector was already there.
+        dropped: Artifacts that are gone.
+    """
+
+    listing: Listing
+    placed: Sequence[Ref]
+    skipped: Sequence[Skipped]
+    added: frozenset[str]
+    reused: int
+    dropped: int
+
+
+class Cutter:
+    """Decides what has to be cut again, and cuts it.
+
+    Args:
+        rules: The source's; see ``Source.rules``.
+    """
+
+    def __init__(self, rules: str) -> None:
+        self._rules = rules
+
+    def outdated(self, refs: Iterable[Ref], known: Mapping[str, Known]) -> list[Ref]:
+        """One ref per artifact that the store does not have, or has in another form."""
+        first: dict[str, Ref] = {}
+        for ref in refs:
+            first.setdefault(ref.hash, ref)
+        return [ref for ref in first.values() if not self.is_current(ref, known.get(ref.hash))]
+
+    def is_current(self, ref: Ref, known: Known | None) -> bool:
+        """Whether what is stored of an artifact is what would be stored now."""
+        if known is None or known.version != ref.version:
+            return False
+        return known.recipe == (self.recipe(ref) if known.skip is None else self._refusal(ref))
+
+    def entry(self, ref: Ref, outcome: Artifact | Skipped) -> Entry | Skipped:
+        """Cut one artifact that was read. ``Skipped`` means that the verdict is not to be remembered."""
+        if isinstance(outcome, Artifact):
+            ref = outcome.ref
+            try:
+                chunks = self.cut(outcome)
+            except FormatError as error:
+                return Entry(ref, self._refusal(ref), (), SkipReason.BROKEN, error.what)
+            return Entry(ref, self.recipe(ref), [Digested(chunk, digest(chunk)) for chunk in chunks])
+        if outcome.reason in UNSETTLED:
+            return outcome
+        return Entry(ref, self._refusal(ref), (), outcome.reason, outcome.detail)
+
+    def cut(self, artifact: Artifact) -> Sequence[Chunk]:
+        """The chunks of an artifact.
+
+        Raises:
+            FormatError: It is not what its name says.
+        """
+        return chunking.chunk(artifact.text, artifact.ref.path, artifact.ref.kind)
+
+    def recipe(self, ref: Ref) -> str:
+        """What decides whether an artifact is read and how it is cut: under another recipe it is cut again."""
+        return f"{chunking.VERSION}/{decoding.VERSION}/{chunking.format_of(ref.path, ref.kind)}/{self._rules}"
+
+    def _refusal(self, ref: Ref) -> str:
+        """The recipe of an artifact that is left out; its path can be why."""
+        return f"{self.recipe(ref)}/{ref.path}"
+
+
+def ingest(source: Source, store: VectorStore, space: Space, report: Report, cutter: Cutter) -> Ingested:
+    """Make this view of the store hold what its source holds, in as few transactions as there are batches.
+
+    Args:
+        source: What to index.
+        store: Where to; the caller is its writer.
+        space: What is scanned from now on.
+        report: Told how far it is.
+        cutter: What cuts artifacts.
+    """
+    report(Progress("listing", 0, 0))
+    listing = source.artifacts(store.seen())
+    known = dict(store.known())
+    outdated = cutter.outdated(listing.refs, known)
+    batch: list[Entry] = []
+    passing: list[Skipped] = []
+    moved: dict[tuple[str, str | None], Ref] = {}
+    added: set[str] = set()
+    gathered = characters = reused = chunks = 0
+    for done, (ref, outcome) in enumerate(zip(outdated, source.read(outdated), strict=True), start=1):
+        if gathered >= WRITE_CHARACTERS or chunks >= WRITE_CHUNKS:
+            reused += store.write(batch, space).reused
+            batch, gathered, chunks = [], 0, 0
+        entry = cutter.entry(ref, outcome)
+        if isinstance(entry, Skipped):
+            passing.append(entry)
+        else:
+            if entry.ref.hash != ref.hash:
+                moved[ref.hash, ref.path] = entry.ref
+            if entry.skip is None:
+                added.add(entry.ref.hash)
+            known[entry.ref.hash] = _known(entry)
+            size = sum(len(item.chunk.text) for item in entry.chunks)
+            batch.append(entry)
+            gathered += size
+            characters += size
+            chunks += len(entry.chunks)
+        report(Progress("chunking", done, len(outdated), characters))
+    refs = [moved.get((ref.hash, ref.path), ref) for ref in listing.refs] if moved else listing.refs
+    placed = [ref for ref in refs if ref.hash in known and known[ref.hash].skip is None]
+    skipped = sorted([*listing.skipped, *passing, *refused(refs, known)], key=lambda item: item.path)
+    written = store.write(
+        batch,
+        space,
+        View(
+            builders=("code", "docs"),
+            members=[member for ref in placed for member in members(ref, known[ref.hash])],
+            seen=listing.seen,
+            skipped=skipped,
+            worktrees=source.worktrees(),
+        ),
+    )
+    return Ingested(listing, placed, skipped, frozenset(added), reused + written.reused, written.dropped.artifacts)
+
+
+def store_some(source: Source, store: VectorStore, refs: Sequence[Ref]) -> list[Member]:
+    """Read, cut and store just these artifacts, embedding nothing. Returns where they belong."""
+    cutter = Cutter(source.rules)
+    outdated = cutter.outdated(refs, {})
+    cut = {ref.hash: cutter.entry(ref, outcome) for ref, outcome in zip(outdated, source.read(outdated), strict=True)}
+    entries = {hash: entry for hash, entry in cut.items() if isinstance(entry, Entry) and entry.skip is None}
+    store.write(list(entries.values()))
+    return [
+        member
+        for ref in refs
+        if ref.hash in entries
+        for member in members(replace(ref, hash=entries[ref.hash].ref.hash), _known(entries[ref.hash]))
+    ]
+
+
+def digest(chunk: Chunk) -> bytes:
+    """SHA-256 of the exact string that is embedded for a chunk."""
+    return hashlib.sha256(chunking.passage(chunk).encode("utf-8", "surrogatepass")).digest()
+
+
+def corpus_of(kind: Kind) -> str:
+    """Which of the two default corpora a kind belongs to."""
+    return "code" if kind in CODE_KINDS else "docs"
+
+
+def refused(refs: Iterable[Ref], known: Mapping[str, Known]) -> Iterator[Skipped]:
+    """What is left out by a verdict that the store remembers."""
+    for ref in refs:
+        verdict = known.get(ref.hash)
+        if verdict is not None and verdict.skip is not None:
+            yield Skipped(ref.path or ref.hash, verdict.skip, verdict.detail, ref.hash)
+
+
+def members(ref: Ref, known: Known) -> Iterator[Member]:
+    """Where an artifact belongs. A notebook's Markdown cells are documents, its code cells code, its raw cells none."""
+    for part in known.parts:
+        if part is Part.WHOLE:
+            corpus = corpus_of(ref.kind)
+            yield Member(corpus, corpus, ref.hash, part, ref.path, ref.kind)
+        elif part is Part.CODE:
+            yield Member("code", "code", ref.hash, part, ref.path, Kind.CODE)
+        elif part is Part.DOC:
+            yield Member("docs", "code", ref.hash, part, ref.path, Kind.DOC)
+
+
+def _known(entry: Entry) -> Known:
+    """What the store will remember of an artifact."""
+    parts = frozenset(item.chunk.part for item in entry.chunks) - {Part.WHOLE}
+    return Known(entry.ref.version, entry.recipe, entry.skip, entry.detail, parts or frozenset({Part.WHOLE}))
