@@ -44,6 +44,7 @@ FLOORS: dict[str, int] = {
     "freshness": 3,
     "hits": 3,
     "request": 3,
+    "batch": 3,
     "matching": 3,
     "probe": 3,
     "values": 4,
@@ -51,7 +52,10 @@ FLOORS: dict[str, int] = {
     "own_models": 4,
     "remote": 4,
     "choice": 4,
+    "shortcuts": 4,
+    "capabilities": 4,
     "app": 4,
+    "sharing": 4,
     "surfaces": 5,
     "__main__": 5,
 }

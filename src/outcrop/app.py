@@ -8,21 +8,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from outcrop.choice import make_embedder
+from outcrop import sharing
+from outcrop.choice import candidates, is_model, make_embedder
 from outcrop.config import Settings, load_settings
-from outcrop.errors import IndexMissing, StoreDamaged, UnknownCorpus, UnknownKind, UsageError
-from outcrop.model import Answer, Filter, Kind, Mode, Space
+from outcrop.errors import IndexMissing, StoreDamaged, UnknownCorpus, UsageError
+from outcrop.model import Answer, Space
 from outcrop.ports import Source
-from outcrop.reports import BuildReport, Plan, Progress, Status
-from outcrop.request import Question
+from outcrop.reports import BuildReport, ImportReport, NormaliseReport, Plan, Progress, Status
+from outcrop.request import Choice, Question, filter_of, mode_of
 from outcrop.search import search
 from outcrop.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from outcrop.egress import Consent
-
-Names = str | Sequence[str] | None
-"""One name, several, or None for no restriction."""
+    from outcrop.matching import Matches
+    from outcrop.probe import Probe
 
 
 def open(
@@ -82,6 +82,7 @@ class Index:
         self.source = source
         self.settings = settings
         self.embedder = make_embedder(settings, consent)
+        self._consent = consent
         self._store = SqliteStore(
             settings.store or source.store_path(), source.worktree, guest=_is_shared(settings.store, source)
         )
@@ -103,10 +104,10 @@ class Index:
         query: str,
         *,
         k: int = 10,
-        kind: Names = None,
-        project: Names = None,
-        corpus: Names = None,
-        path: Names = None,
+        kind: Choice = None,
+        project: Choice = None,
+        corpus: Choice = None,
+        path: Choice = None,
         mode: str = "hybrid",
         min_score: float | None = None,
         explain: bool = False,
@@ -131,15 +132,73 @@ class Index:
             UsageError: Empty query, unknown mode, or a kind, project or corpus that does not exist.
             StoreError: The index exists and cannot be used.
         """
+        wanted = filter_of(kind, project, corpus, path)
+        question = Question(query, mode_of(mode), k, wanted, min_score, explain)
+        return search(question, self._store, self.source, self.embedder, self._search_files)
 
-        def fallback(question: Question) -> Answer:
-            # Imported here: only a source without an index needs it.
-            from outcrop.fallback import search_files
+    def query(
+        self,
+        texts: Sequence[str],
+        *,
+        k: int = 10,
+        kind: Choice = None,
+        project: Choice = None,
+        corpus: Choice = None,
+        path: Choice = None,
+        mode: str = "hybrid",
+        min_score: float | None = None,
+    ) -> list[Answer]:
+        """Answer several questions, embedded in one call. Otherwise as :meth:`search`, one answer a question."""
+        # Imported here: a single question starts sooner without it.
+        from outcrop.batch import search_all
 
-            return search_files(question, self.source, SqliteStore(None, self.source.worktree))
+        wanted = filter_of(kind, project, corpus, path)
+        questions = [Question(text, mode_of(mode), k, wanted, min_score) for text in texts]
+        return search_all(questions, self._store, self.source, self.embedder, self._search_files)
 
-        question = Question(query, _mode(mode), k, _filter(kind, project, corpus, path), min_score, explain)
-        return search(question, self._store, self.source, self.embedder, fallback)
+    def _search_files(self, question: Question) -> Answer:
+        # Imported here: only a source without an index needs it.
+        from outcrop.fallback import search_files
+
+        return search_files(question, self.source, SqliteStore(None, self.source.worktree))
+
+    def match(self, documents: Sequence[str], queries: Sequence[str], *, k: int = 1) -> Matches:
+        """Score every document for every query, all embedded up front.
+
+        Args:
+            documents: What can be chosen.
+            queries: What it is chosen for.
+            k: How many best documents to name for each query.
+
+        Returns:
+            The score matrix and the best documents; none with the ``hash`` embedder, and the reason.
+
+        Raises:
+            UsageError: A blank text.
+            EmbedderError: As the embedder does.
+        """
+        # Imported here, as what follows: a search needs neither.
+        from outcrop import matching
+
+        if not is_model(self.settings):
+            return matching.off(queries)
+        return matching.match(documents, queries, self.embedder, k)
+
+    def probe(self, notebook: Path | None = None, question: str | None = None, expected: str | None = None) -> Probe:
+        """Test whether a passage is found by its meaning, with every embedder that is available here.
+
+        Args:
+            notebook: An ``.ipynb`` file; None for the one that comes along. With it, both others are needed.
+            question: What to ask it, worded unlike its answer.
+            expected: A piece of the cell that answers it.
+
+        Raises:
+            UsageError: Something is missing, or not exactly one cell holds the expected text.
+        """
+        from outcrop import probe
+
+        task = probe.load_task(notebook, question, expected)
+        return probe.probe(task, list(candidates(self.settings, self._consent)), lambda: SqliteStore(None))
 
     def build(self, *, progress: Callable[[Progress], None] | None = None, rebuild: bool = False) -> BuildReport:
         """Bring the index up to date: chunk and embed what is new or changed, drop what is gone.
@@ -158,7 +217,40 @@ class Index:
 
         if rebuild:
             self._drop()
-        return build(self.source, self._store, self.embedder, progress)
+        # Somebody who keeps the index elsewhere has not asked for blobs in the repository.
+        transfer = None if self.settings.store else sharing.transfer_of(self.source)
+        report = build(self.source, self._store, self.embedder, progress, transfer)
+        if self._store.file.guest:
+            sharing.warn_of_readers(self.source, self._store.names().kinds)
+        return report
+
+    def import_blobs(self, *, progress: Callable[[Progress], None] | None = None) -> ImportReport:
+        """Fill the index from the vectors that came with the repository. No model is asked.
+
+        Args:
+            progress: Told how far it is.
+
+        Raises:
+            UsageError: A source that vectors do not travel with.
+            SpaceMismatch: The vectors are another model's than the embedder's.
+            StoreError: There are none, or the index cannot be written.
+        """
+        # Imported here: a search never needs it.
+        from outcrop.sync import bring_in
+
+        transfer = sharing.needed(self.source)
+        return bring_in(self.source, self._store, transfer, self.embedder.space, progress or (lambda _: None))
+
+    def normalize(self) -> NormaliseReport:
+        """Bring every stored vector to length 1, and every blob that came with the repository to the present form.
+
+        Raises:
+            FormatError: Blobs of older tools do not tell how long their vectors are.
+            StoreError: The index cannot be written.
+        """
+        from outcrop.sync import normalise
+
+        return normalise(self._store, sharing.transfer_of(self.source), self.embedder.space)
 
     def plan(self) -> Plan:
         """What ``build`` would do. Writes nothing and embeds nothing."""
@@ -233,6 +325,8 @@ class Index:
         if not self._store.path.exists():
             return
         try:
+            if self._store.file.guest and not self._store.exists:
+                return
             with self._store.writing():
                 self._store.clear()
         except StoreDamaged as error:
@@ -254,44 +348,3 @@ def _is_shared(store: Path | None, source: Source) -> bool:
     from outcrop.sources.fossil_repository import is_repository
 
     return store.is_file() and is_repository(store)
-
-
-def _mode(name: str) -> Mode:
-    try:
-        return Mode(name)
-    except ValueError:
-        raise UsageError(f"there is no mode {name!r}", f"There is: {', '.join(Mode)}") from None
-
-
-def _filter(kind: Names, project: Names, corpus: Names, path: Names) -> Filter:
-    kinds = []
-    for name in _names(kind):
-        if name not in set(Kind):
-            raise UnknownKind(f"there is no kind {name!r}", f"There is: {', '.join(Kind)}")
-        kinds.append(Kind(name))
-    return Filter(corpora=_names(corpus), kinds=tuple(kinds), projects=_names(project), paths=_names(path))
-
-
-def _names(value: Names) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
-def semantic_search(
-    query: str,
-    *,
-    directory: str | os.PathLike[str] = ".",
-    k: int = 10,
-    kind: Names = None,
-    project: Names = None,
-    corpus: Names = None,
-    path: Names = None,
-    mode: str = "hybrid",
-    min_score: float | None = None,
-) -> Answer:
-    """Open, search once, close: :meth:`Index.search` for the repository that ``directory`` is in."""
-    with open(directory) as index:
-        return index.search(
-            query, k=k, kind=kind, project=project, corpus=corpus, path=path, mode=mode, min_score=min_score
-        )
