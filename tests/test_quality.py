@@ -19,8 +19,8 @@ import outcrop
 from outcrop.embedders.local import LocalEmbedder
 
 FILES = """
-functools.py shutil.py tempfile.py graphlib.py dataclasses.py csv.py fileinput.py getpass.py filecmp.py uuid.py shelve.py
-copy.py contextlib.py logging/handlers.py asyncio/streams.py asyncio/taskgroups.py asyncio/runners.py
+functools.py shutil.py tempfile.py graphlib.py dataclasses.py csv.py fileinput.py getpass.py filecmp.py uuid.py
+shelve.py copy.py contextlib.py logging/handlers.py asyncio/streams.py asyncio/taskgroups.py asyncio/runners.py
 concurrent/futures/thread.py asyncio/locks.py socketserver.py
 """.split()
 
@@ -62,7 +62,7 @@ def test_the_right_passage_is_among_the_first(index: outcrop.Index) -> None:
         and all(answer.path in FILES for answer in question.answers if answer.grade == 2)
     ]
     assert len(questions) >= 30
-    reached = {mode: 0.0 for mode in ("keyword", "semantic", "hybrid")}
+    reached = dict.fromkeys(("keyword", "semantic", "hybrid"), 0.0)
     for question in questions:
         spans = [
             (answer.path, span)
