@@ -44,14 +44,12 @@ def passage(database: sqlite3.Connection, worktree: str, id: int, wanted: Filter
     hash, project, kind, version = row[:4]
     chunk = stored_chunk(row[4:])
     matches = selection.path_matcher(wanted.paths)
-    members = [
-        selection.MemberRow(*values)
-        for values in database.execute(
-            "SELECT corpus, project, path, kind FROM fx_vec_member WHERE project = ? AND hash = ? AND part = ?"
-            " AND worktree IN (?, ?) ORDER BY path, corpus",
-            (project, hash, chunk.part, worktree, selection.EVERYWHERE),
-        )
-    ]
+    rows = database.execute(
+        "SELECT corpus, project, path, kind, worktree FROM fx_vec_member WHERE project = ? AND hash = ? AND part = ?"
+        " AND worktree IN (?, ?) ORDER BY path, corpus",
+        (project, hash, chunk.part, worktree, selection.EVERYWHERE),
+    ).fetchall()
+    members = [selection.MemberRow(*values[:4]) for values in rows]
     (siblings,) = database.execute(
         "SELECT count(*) FROM fx_vec_chunk WHERE project = ? AND hash = ?", (project, hash)
     ).fetchone()
@@ -65,7 +63,7 @@ def passage(database: sqlite3.Connection, worktree: str, id: int, wanted: Filter
         corpora=tuple(dict.fromkeys(member.corpus for member in members)),
         chunk=chunk,
         siblings=siblings,
-        version=version,
+        version=version if any(values[4] == worktree for values in rows) else None,
     )
 
 
