@@ -28,7 +28,7 @@ import outcrop
 from judged.corpora import NAMES, lay_out
 from judged.labels import load_questions
 from outcrop import embedder_check
-from outcrop.app import make_embedder
+from outcrop.choice import make_embedder
 from outcrop.config import load_settings
 from outcrop.embedders.local import LocalEmbedder
 from outcrop.errors import OutcropError

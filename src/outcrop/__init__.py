@@ -16,7 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from outcrop.app import Index, open, semantic_search
+    from outcrop.app import Index, open
     from outcrop.config import Settings
     from outcrop.errors import (
         BadConfig,
@@ -42,11 +42,12 @@ if TYPE_CHECKING:
     )
     from outcrop.model import Answer, Hit, Kind, Mode, Stale
     from outcrop.reports import BuildReport, Plan, Progress, Status
+    from outcrop.shortcuts import match, semantic_search
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "outcrop.app": ("Index", "open", "semantic_search"),
+    "outcrop.app": ("Index", "open"),
     "outcrop.config": ("Settings",),
     "outcrop.errors": (
         "BadConfig",
@@ -71,6 +72,7 @@ _HOMES = {
         "UsageError",
     ),
     "outcrop.model": ("Answer", "Hit", "Kind", "Mode", "Stale"),
+    "outcrop.shortcuts": ("match", "semantic_search"),
     "outcrop.reports": ("BuildReport", "Plan", "Progress", "Status"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -108,6 +110,7 @@ __all__ = [
     "UnknownProject",
     "UsageError",
     "__version__",
+    "match",
     "open",
     "semantic_search",
 ]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from outcrop.errors import UnknownCorpus, UnknownKind, UnknownProject, UsageError
-from outcrop.model import Filter, Mode
+from outcrop.errors import EmbedderError, UnknownCorpus, UnknownKind, UnknownProject, UsageError
+from outcrop.model import Filter, Kind, Mode
+from outcrop.ports import Vector
 from outcrop.records import Names
+
+Choice = str | Sequence[str] | None
+"""One name, several, or None for no restriction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,7 @@ class Question:
         filter: What may answer.
         min_score: Dot product that a hit must reach, or None.
         explain: Whether each hit says what its place in the list is made of.
+        vector: The text embedded already by the embedder that is asked, or why that failed; None for not yet.
     """
 
     text: str
@@ -29,6 +34,39 @@ class Question:
     filter: Filter
     min_score: float | None = None
     explain: bool = False
+    vector: Vector | EmbedderError | None = field(default=None, compare=False)
+
+
+def mode_of(name: str) -> Mode:
+    """A mode by its name.
+
+    Raises:
+        UsageError: There is none of that name.
+    """
+    try:
+        return Mode(name)
+    except ValueError:
+        raise UsageError(f"there is no mode {name!r}", f"There is: {', '.join(Mode)}") from None
+
+
+def filter_of(kind: Choice, project: Choice, corpus: Choice, path: Choice) -> Filter:
+    """A filter from what a caller names.
+
+    Raises:
+        UnknownKind: There is no such kind at all.
+    """
+    kinds = []
+    for name in _names(kind):
+        if name not in set(Kind):
+            raise UnknownKind(f"there is no kind {name!r}", f"There is: {', '.join(Kind)}")
+        kinds.append(Kind(name))
+    return Filter(corpora=_names(corpus), kinds=tuple(kinds), projects=_names(project), paths=_names(path))
+
+
+def _names(value: Choice) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def check(question: Question) -> None:

@@ -85,7 +85,7 @@ def _from_index(question: Question, store: VectorStore, source: Source, embedder
     query: Vector | None = None
     if question.mode is not Mode.KEYWORD:
         try:
-            query = _embed_question(question.text, state, embedder)
+            query = _embed_question(question, state, embedder)
         except (EmbedderError, SpaceMismatch) as error:
             reason = str(error)
     with store.snapshot():
@@ -160,13 +160,15 @@ def _rank(
     return ranking.rank(question.text, candidates)
 
 
-def _embed_question(text: str, state: State | None, embedder: Embedder) -> Vector:
+def _embed_question(question: Question, state: State | None, embedder: Embedder) -> Vector:
     if state is None or state.space != embedder.space:
         held = "none" if state is None else state.space.id
         raise SpaceMismatch(
             f"the index holds vectors of {held}, but the embedder is {embedder.space.id}", "Run: outcrop index"
         )
-    query: Vector = embedder.embed_queries([text])[0]
+    if isinstance(question.vector, EmbedderError):
+        raise question.vector
+    query: Vector = embedder.embed_queries([question.text])[0] if question.vector is None else question.vector
     return query
 
 
