@@ -14,7 +14,7 @@ from outcrop.config import Settings, load_settings
 from outcrop.errors import IndexMissing, StoreDamaged, UnknownCorpus, UsageError
 from outcrop.model import Answer, Space
 from outcrop.ports import Source
-from outcrop.reports import BuildReport, ImportReport, NormaliseReport, Plan, Progress, Status
+from outcrop.reports import BuildReport, Exchanged, ImportReport, NormaliseReport, Plan, Progress, Status
 from outcrop.request import Choice, Question, filter_of, mode_of
 from outcrop.search import search
 from outcrop.stores.sqlite import SqliteStore
@@ -240,6 +240,18 @@ class Index:
 
         transfer = sharing.needed(self.source)
         return bring_in(self.source, self._store, transfer, self.embedder.space, progress or (lambda _: None))
+
+    def exchange(self, url: str | None = None) -> Exchanged:
+        """Send vectors to another copy of the repository and get those that it has.
+
+        Args:
+            url: The other copy; None for the one that was synchronised with last.
+
+        Raises:
+            UsageError: A source that vectors do not travel with.
+            StoreError: The other copy cannot be reached.
+        """
+        return sharing.exchange(self.source, url)
 
     def normalize(self) -> NormaliseReport:
         """Bring every stored vector to length 1, and every blob that came with the repository to the present form.

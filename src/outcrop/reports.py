@@ -98,6 +98,21 @@ class ImportReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchanged:
+    """An exchange with another copy of the repository.
+
+    Attributes:
+        sent: Blobs that it took.
+        received: Blobs that came from it.
+        refused: Whether it has other blobs than ours, and takes none from this user.
+    """
+
+    sent: int
+    received: int
+    refused: bool
+
+
+@dataclass(frozen=True, slots=True)
 class NormaliseReport:
     """What bringing vectors and blobs into their present form did.
 

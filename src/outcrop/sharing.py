@@ -8,6 +8,7 @@ from collections.abc import Collection
 from outcrop.errors import UsageError
 from outcrop.model import Kind
 from outcrop.ports import Source, TransferStore
+from outcrop.reports import Exchanged
 
 _log = logging.getLogger("outcrop.sharing")
 
@@ -34,6 +35,26 @@ def needed(source: Source) -> TransferStore:
             f"vectors travel with a Fossil repository, and {source.root} is none", "Run there: outcrop index"
         )
     return transfer
+
+
+def exchange(source: Source, url: str | None) -> Exchanged:
+    """Let this and another copy of a repository have the latest blobs.
+
+    Raises:
+        UsageError: A source that vectors do not travel with.
+        StoreError: The other copy cannot be reached.
+    """
+    needed(source)
+    # Imported here: only Fossil repositories need it.
+    from outcrop.transfer import fossil_remote
+
+    moved = fossil_remote.exchange(source.store_path(), url)
+    if moved.refused:
+        _log.warning(
+            "the other copy has other vectors and took none of ours: your user there needs the capability y, which even"
+            " the owner must be given by name (there: fossil user capabilities NAME LETTERS)"
+        )
+    return Exchanged(moved.sent, moved.received, moved.refused)
 
 
 def warn_of_readers(source: Source, kinds: Collection[str]) -> None:

@@ -25,6 +25,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("manage", "Show what is indexed, where, and how current it is."),
     "rebuild": ("build", "Forget every vector of this index and embed everything again."),
     "clear": ("manage", "Remove a corpus, a space, or the whole index."),
+    "import": ("transfer", "Fill the index from the vectors that came with the repository."),
+    "normalize": ("transfer", "Bring vectors to length 1 and blobs of older tools to the present form."),
+    "push": ("transfer", "Send the vectors to another copy of the repository."),
+    "pull": ("transfer", "Get the vectors of another copy and fill the index."),
     "embedder": ("embedder", "Show which embedder is set, or try it with one real call."),
     "config": ("config", "Show every setting and where its value came from."),
     "completion": ("completion", "Print the script that makes a shell complete outcrop's commands."),
@@ -120,22 +124,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 fine, 1 failed, 2 asked for something that does not exist, 130 stopped with Ctrl-C.
     """
+    return run(program, "outcrop", list(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(command: click.Command, name: str, arguments: list[str]) -> int:
+    """Run a program's command and turn whatever comes of it into an exit code.
+
+    Args:
+        command: The program.
+        name: What it is called.
+        arguments: What follows its name.
+    """
     steady_streams()
     try:
-        return _run(list(sys.argv[1:] if arguments is None else arguments))
+        return _run(command, name, arguments)
     except KeyboardInterrupt:
         return outcome(KeyboardInterrupt()).exit
 
 
-def _run(arguments: list[str]) -> int:
+def _run(command: click.Command, name: str, arguments: list[str]) -> int:
     if instruction := os.environ.get(COMPLETION_VARIABLE):
         # Imported here because only a shell that completes needs it.
         from click.shell_completion import shell_complete
 
         return shell_complete(program, {}, "outcrop", COMPLETION_VARIABLE, instruction)
     try:
-        with program.make_context("outcrop", arguments) as ctx:
-            program.invoke(ctx)
+        with command.make_context(name, arguments) as ctx:
+            command.invoke(ctx)
         sys.stdout.flush()
     except click.exceptions.Exit as request:
         return request.exit_code

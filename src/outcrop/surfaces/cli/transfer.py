@@ -1,0 +1,184 @@
+"""``outcrop import``, ``normalize``, ``push`` and ``pull``: vectors that travel with the repository."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from outcrop.model import Skipped
+from outcrop.reports import Exchanged, ImportReport, NormaliseReport
+from outcrop.surfaces.cli.options import (
+    Command,
+    branch_option,
+    directory_option,
+    embedder_options,
+    json_option,
+    open_index,
+    show_json,
+)
+from outcrop.surfaces.cli.progress import progress
+from outcrop.surfaces.cli.terminal import show
+from outcrop.surfaces.render import counted, duration, harmless_line
+
+IMPORT_EXAMPLES = """
+fossil clone --unversioned https://example.org/project project.fossil
+outcrop import project.fossil
+outcrop import -C ~/src/project --embedder hash
+"""
+
+NORMALIZE_EXAMPLES = """
+outcrop normalize
+outcrop normalize project.fossil --json
+"""
+
+PUSH_EXAMPLES = """
+outcrop push
+outcrop push https://me@example.org/project
+"""
+
+PULL_EXAMPLES = """
+outcrop pull
+outcrop pull https://example.org/project
+"""
+
+path_argument = click.argument("path", type=click.Path(path_type=Path), required=False)
+url_argument = click.argument("url", required=False)
+
+
+@click.command(
+    "import",
+    cls=Command,
+    examples=IMPORT_EXAMPLES,
+    short_help="Fill the index from the vectors that came with the repository.",
+)
+@path_argument
+@branch_option
+@json_option
+@directory_option
+@embedder_options
+def import_command(path: Path | None, as_json: bool, directory: Path, **flags: Any) -> None:
+    """Fill the index from the vectors that came with the repository. No model is asked.
+
+    Afterwards `outcrop index` embeds only what no vector came for.
+    """
+    with (
+        progress(quiet=False) as display,
+        open_index(_where(directory, path), flags, before_asking=display.hide) as index,
+    ):
+        report = index.import_blobs(progress=display)
+    if as_json:
+        show_json(report)
+        return
+    for line in import_lines(report):
+        show(line)
+
+
+@click.command(
+    "normalize",
+    cls=Command,
+    examples=NORMALIZE_EXAMPLES,
+    short_help="Bring vectors to length 1 and blobs of older tools to the present form.",
+)
+@path_argument
+@json_option
+@directory_option
+@embedder_options
+def normalize_command(path: Path | None, as_json: bool, directory: Path, **flags: Any) -> None:
+    """Bring every stored vector to length 1, and every blob to the form VE01. No model is asked.
+
+    Older tools wrote blobs without a header and vectors of any length. What is in order already is left alone.
+    """
+    with open_index(_where(directory, path), flags) as index:
+        report = index.normalize()
+    if as_json:
+        show_json(report)
+        return
+    for line in normalise_lines(report):
+        show(line)
+
+
+@click.command(
+    "push", cls=Command, examples=PUSH_EXAMPLES, short_help="Send the vectors to another copy of the repository."
+)
+@url_argument
+@json_option
+@directory_option
+@embedder_options
+def push_command(url: str | None, as_json: bool, directory: Path, **flags: Any) -> None:
+    """Send the vectors to another copy of the repository, and make sure that it took them.
+
+    URL is the other copy; without it the one that was synchronised with last. The program fossil does it.
+    """
+    with open_index(directory, flags) as index:
+        moved = index.exchange(url)
+    _show_moved(moved, as_json)
+    if moved.refused:
+        raise click.exceptions.Exit(1)
+
+
+@click.command(
+    "pull", cls=Command, examples=PULL_EXAMPLES, short_help="Get the vectors of another copy and fill the index."
+)
+@url_argument
+@json_option
+@directory_option
+@embedder_options
+def pull_command(url: str | None, as_json: bool, directory: Path, **flags: Any) -> None:
+    """Get the vectors of another copy of the repository, and fill the index from them.
+
+    URL is the other copy; without it the one that was synchronised with last. The program fossil does it.
+    """
+    with open_index(directory, flags) as index:
+        moved = index.exchange(url)
+        report = index.import_blobs()
+    if as_json:
+        show_json(report)
+        return
+    _show_moved(moved, as_json)
+    for line in import_lines(report):
+        show(line)
+
+
+def import_lines(report: ImportReport) -> Iterator[str]:
+    """What an import did."""
+    yield (
+        f"imported {counted(report.imported, 'vector')} of {report.space}: {counted(report.artifacts, 'artifact')}, "
+        f"{counted(report.chunks, 'chunk')} ({duration(report.seconds)})"
+    )
+    if report.missing:
+        yield f"{counted(report.missing, 'chunk')} still without a vector → outcrop index"
+    if report.stale:
+        yield f"passed over {counted(report.stale, 'blob')} of what is not here any more"
+    yield from _refusals(report.refused)
+
+
+def normalise_lines(report: NormaliseReport) -> Iterator[str]:
+    """What a normalisation did."""
+    yield (
+        f"rewrote {counted(report.vectors, 'vector')} and {counted(report.blobs, 'blob')}, "
+        f"{report.unchanged:,} were fine ({duration(report.seconds)})"
+    )
+    if report.dropped:
+        yield f"dropped {counted(report.dropped, 'vector')} without a direction → outcrop index"
+    yield from _refusals(report.refused)
+
+
+def _refusals(refused: Sequence[Skipped]) -> Iterator[str]:
+    if refused:
+        yield f"refused {counted(len(refused), 'blob')}:"
+        for item in refused:
+            yield f"  {harmless_line(item.path)}: {harmless_line(item.detail or item.reason)}"
+
+
+def _show_moved(moved: Exchanged, as_json: bool) -> None:
+    if as_json:
+        show_json(moved)
+    else:
+        show(f"sent {counted(moved.sent, 'blob')}, received {counted(moved.received, 'blob')}")
+
+
+def _where(directory: Path, path: Path | None) -> Path:
+    return directory / path if path else directory

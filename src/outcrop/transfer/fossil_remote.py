@@ -1,0 +1,85 @@
+"""Moving unversioned content between copies of a Fossil repository, by the ``fossil`` program.
+
+Whoever pushes without capability ``y`` is told nothing and the program exits with 0. So the server is asked once more
+what it would take: its answer holds ``pragma uv-pull-only`` where it has other files and takes none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from outcrop.errors import StoreError
+
+PROGRAM = "fossil"
+SECONDS = 3600.0
+"""How long one exchange may take: thousands of blobs over a slow line."""
+
+_MOVED = re.compile(r"^Unversioned-file (sent|received): vec/", re.MULTILINE)
+_PASSWORD = re.compile(r"://[^/@\s]*@")
+_REFUSAL = b"pragma uv-pull-only"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What one exchange moved.
+
+    Attributes:
+        sent: Blobs that the other copy took.
+        received: Blobs that came.
+        refused: Whether the other copy has other blobs than ours and takes none from this user.
+    """
+
+    sent: int
+    received: int
+    refused: bool
+
+
+def exchange(repository: Path, url: str | None = None) -> Exchange:
+    """Let both copies have the latest of every unversioned file.
+
+    Args:
+        repository: The repository file.
+        url: The other copy; None for the one that was synchronised with last.
+
+    Raises:
+        StoreError: The program is not installed, or says that it failed.
+    """
+    moved = _MOVED.findall(_run(repository, "sync", *([url] if url else []), "--verbose", folder=None))
+    with TemporaryDirectory() as folder:
+        # What was asked and answered is written to files; they hold proof of the login, and go with the folder.
+        _run(repository, "sync", *([url] if url else []), "--dry-run", "--httptrace", folder=Path(folder))
+        refused = any(_REFUSAL in reply.read_bytes() for reply in Path(folder).glob("http-reply-*.txt"))
+    return Exchange(moved.count("sent"), moved.count("received"), refused)
+
+
+def _run(repository: Path, *arguments: str, folder: Path | None) -> str:
+    program = shutil.which(PROGRAM)
+    if program is None:
+        raise StoreError(
+            "the program fossil is not installed, and only it can reach other copies",
+            "Install it (Debian: apt-get install fossil); everything else works without",
+        )
+    # With this variable the program takes itself for a CGI script.
+    environment = {name: value for name, value in os.environ.items() if name != "GATEWAY_INTERFACE"}
+    try:
+        done = subprocess.run(
+            [program, "unversioned", *arguments, "-R", str(repository.absolute())],
+            cwd=folder or repository.absolute().parent,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise StoreError(f"fossil did not come to an end in {SECONDS:.0f} s", "Try: fossil uv sync") from error
+    output = (done.stdout + b"\n" + done.stderr).decode("utf-8", "replace")
+    if done.returncode:
+        words = _PASSWORD.sub("://", " ".join(done.stderr.decode("utf-8", "replace").split()))
+        raise StoreError(f"fossil could not reach the other copy ({words[:300]})", "Try: fossil uv sync --verbose")
+    return output
