@@ -14,9 +14,13 @@ $(BIN)/.ready: pyproject.toml
 
 setup: $(BIN)/.ready
 
+# The tests run the real programs.
+PROGRAMS := git fossil
+
 system:
-	@command -v git >/dev/null || { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -qq -y git; } \
-	  || { echo "please install git: the tests run the real program" >&2; exit 1; }
+	@missing=$$(for each in $(PROGRAMS); do command -v $$each >/dev/null || echo $$each; done); [ -z "$$missing" ] \
+	  || { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -qq -y $$missing; } \
+	  || { echo "please install" $$missing "(Debian packages of these names): the tests run the real programs" >&2; exit 1; }
 
 demo: setup
 	$(BIN)/python examples/demo.py demo

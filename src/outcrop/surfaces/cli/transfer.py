@@ -24,7 +24,7 @@ from outcrop.surfaces.cli.terminal import show
 from outcrop.surfaces.render import counted, duration, harmless_line
 
 IMPORT_EXAMPLES = """
-fossil clone --unversioned https://example.org/project project.fossil
+outcrop import
 outcrop import project.fossil
 outcrop import -C ~/src/project --embedder hash
 """
@@ -87,7 +87,7 @@ def import_command(path: Path | None, as_json: bool, directory: Path, **flags: A
 @directory_option
 @embedder_options
 def normalize_command(path: Path | None, as_json: bool, directory: Path, **flags: Any) -> None:
-    """Bring every stored vector to length 1, and every blob to the form VE01. No model is asked.
+    """Bring vectors to length 1 and blobs of older tools to the present form. No model is asked.
 
     Older tools wrote blobs without a header and vectors of any length. What is in order already is left alone.
     """
