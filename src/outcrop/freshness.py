@@ -13,7 +13,9 @@ class Freshness:
     """Finds out, in the background, whether the source moved on since the index was built."""
 
     def __init__(self, store: VectorStore, source: Source) -> None:
-        self._indexed = store.built()
+        self._indexed = store.revisions()
+        # Records alone come from nowhere, so they cannot be behind it.
+        self._built = bool(self._indexed) or store.has_members()
         self._seen = store.seen()
         self._source = source
         self._current = ""
@@ -29,4 +31,10 @@ class Freshness:
     def stale(self) -> Stale | None:
         """Both revisions when they differ."""
         self._thread.join()
-        return None if self._indexed == self._current else Stale(self._indexed, self._current)
+        # Each corpus has its own build; the index is as old as the oldest.
+        if not self._built:
+            return None
+        behind = [revision for revision in self._indexed.values() if revision != self._current]
+        if self._indexed and not behind:
+            return None
+        return Stale(behind[0] if behind else None, self._current)

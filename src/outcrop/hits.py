@@ -38,5 +38,7 @@ def make_hit(
         mode=mode,
         preview=preview(chunk.text, words),
         cell=chunk.cell,
+        cell_id=chunk.cell_id,
+        record=passage.record,
         explanation=explanation,
     )

@@ -58,6 +58,7 @@ class SkipReason(StrEnum):
     SUBMODULE = "submodule that is not checked out"
     NOT_A_FILE = "not a regular file"
     EXCLUDED = "excluded by settings"
+    UNLISTED = "nothing here that can be indexed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,7 @@ class Chunk:
         name: Qualified name of the definition (``Flask.run``) or heading trail (``Install > From source``), or None.
         part: Which half of a mixed artifact this is.
         cell: 0-based cell number in a notebook, else None.
+        cell_id: The cell's own id, where the notebook gives it one (since nbformat 4.5).
     """
 
     seq: int
@@ -157,6 +159,7 @@ class Chunk:
     name: str | None = None
     part: Part = Part.WHOLE
     cell: int | None = None
+    cell_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +195,49 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which chunks a query may return. Empty tuples mean no restriction."""
+    """Which chunks a query may return. Empty tuples mean no restriction.
+
+    ``builders`` are the corpora whose builds put a chunk where it is; no question asks for them.
+    """
 
     corpora: tuple[str, ...] = ()
     kinds: tuple[Kind, ...] = ()
     projects: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    builders: tuple[str, ...] = ()
+
+
+EVERYTHING = Filter()
+"""No restriction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A text of the caller's own, which belongs to no file.
+
+    Attributes:
+        id: The caller's own name for it, unique in its corpus.
+        text: What is embedded and found.
+        kind: What it counts as.
+        path: A path to be shown and filtered by, or None.
+        project: Slug of the project it belongs to; empty for this one.
+        metadata: Any JSON object; comes back in hits.
+    """
+
+    id: str
+    text: str
+    kind: Kind = Kind.DOC
+    path: str | None = None
+    project: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordNote:
+    """What a hit says of the record that it is a passage of: the caller's own id and metadata."""
+
+    id: str
+    metadata: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +267,8 @@ class Hit:
         mode: By which way this hit was found.
         preview: One line, at most 160 characters, the one that matches best.
         cell: 0-based cell number in a notebook, else None.
+        cell_id: The cell's own id, where the notebook gives it one.
+        record: The caller's own id and metadata, where it is a passage of a record.
         explanation: What its place in the list is made of, in words and numbers; empty unless asked for.
     """
 
@@ -243,6 +285,8 @@ class Hit:
     mode: Mode
     preview: str
     cell: int | None = None
+    cell_id: str | None = None
+    record: RecordNote | None = None
     explanation: tuple[str, ...] = ()
 
 

@@ -10,18 +10,22 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from outcrop.model import Artifact, Filter, Listing, Ref, Seen, Skipped, Space
+from outcrop.model import EVERYTHING, Artifact, Filter, Listing, Ref, Seen, Skipped, Space
 from outcrop.records import (
+    DEFAULT_BUILDERS,
     Embedded,
     Entry,
     Found,
     Known,
+    Member,
     Moved,
     Names,
     Passage,
     Pending,
+    RecordEntry,
     Replaced,
     State,
+    Upserted,
     View,
     Written,
 )
@@ -166,20 +170,43 @@ class VectorStore(Protocol):
     def replace(self, view: View) -> Replaced:
         """Say what belongs to this view; drop artifacts that no view names any more."""
 
-    def pending(self, space: Space) -> Sequence[Pending]:
+    def upsert(self, corpus: str, records: Sequence[RecordEntry], space: Space) -> Upserted:
+        """Write records of a caller, which every view sees and no build prunes; one of the same id gives way.
+
+        A record that stands there word for word is left alone. From now on that space is scanned.
+        """
+
+    def remove_records(self, corpus: str, ids: Sequence[str]) -> int:
+        """Take records out; returns how many of them were there."""
+
+    def has_members(self) -> bool:
+        """Whether any build put anything into this view."""
+
+    def members(self, builder: str) -> Sequence[Member]:
+        """What the last build of a corpus put into this view."""
+
+    def pending(self, space: Space, filter: Filter = EVERYTHING) -> Sequence[Pending]:
         """Distinct passages of this view that have no vector in that space, in index order."""
 
     def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
         """Which of these digests have a vector in that space already."""
 
-    def add_vectors(self, space: Space, digests: Sequence[bytes], vectors: Matrix, revision: str | None = None) -> None:
+    def add_vectors(
+        self,
+        space: Space,
+        digests: Sequence[bytes],
+        vectors: Matrix,
+        revision: str | None = None,
+        builders: Sequence[str] = DEFAULT_BUILDERS,
+    ) -> None:
         """Store a vector for every chunk that has one of these digests.
 
         Args:
             space: Where the vectors live.
             digests: As in :class:`Pending`.
             vectors: float32 ``[len(digests), dim]``, L2-normalised.
-            revision: Also declare the view complete at this revision, in the same transaction.
+            revision: Also do what :meth:`finish` does, in the same transaction.
+            builders: As there.
         """
 
     def artifacts(self) -> int:
@@ -191,16 +218,19 @@ class VectorStore(Protocol):
     def normalise(self) -> tuple[int, int]:
         """Bring every stored vector to length 1. Returns how many had another length, and how many were dropped."""
 
-    def finish(self, revision: str) -> None:
-        """Declare the view complete at this revision."""
+    def finish(self, revision: str, builders: Sequence[str] = DEFAULT_BUILDERS) -> None:
+        """Declare what these corpora's builds put into the view complete at this revision."""
 
     def built(self) -> str | None:
-        """The revision of this view's last complete build, or None."""
+        """The revision of this view's last complete build of the two corpora that every index has, or None."""
+
+    def revisions(self) -> Mapping[str, str]:
+        """Per corpus of this view, the revision of its last complete build."""
 
     def interrupted(self) -> bool:
         """Whether artifacts were stored since a build of any view was last complete."""
 
-    def progress(self, space: Space) -> tuple[int, int]:
+    def progress(self, space: Space, filter: Filter = EVERYTHING) -> tuple[int, int]:
         """Chunks of this view with a vector in that space, and all chunks of this view."""
 
     def names(self) -> Names:

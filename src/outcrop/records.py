@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from outcrop.model import Chunk, Kind, Part, Ref, Seen, Skipped, SkipReason, Space
+from outcrop.model import Chunk, Kind, Part, RecordNote, Ref, Seen, Skipped, SkipReason, Space
+
+DEFAULT_BUILDERS = ("code", "docs")
+"""The two corpora that every index has; they are built together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,34 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordEntry:
+    """A caller's record to write.
+
+    Attributes:
+        id: The caller's own name for it.
+        project: Slug of its project, empty for this one.
+        metadata: JSON object, as text.
+        entry: Its chunks; ``entry.ref`` has its hash, kind and path.
+    """
+
+    id: str
+    project: str
+    metadata: str
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Upserted:
+    """What writing records did: how many are new, had another content, or stood there word for word; and new chunks
+    that took over a vector."""
+
+    added: int
+    changed: int
+    unchanged: int
+    reused: int
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """Everything one build says about what belongs where; replaces what that builder said before.
 
@@ -127,6 +158,7 @@ class Passage:
         chunk: The chunk itself; ``start`` and ``end`` are 0, since the store does not keep them.
         siblings: How many chunks the artifact has, this one included.
         version: ``Ref.version`` when its artifact was read; None where no listing of this source named it.
+        record: What the caller said of the record that it is a passage of, or None.
     """
 
     id: int
@@ -138,6 +170,7 @@ class Passage:
     chunk: Chunk
     siblings: int
     version: str | None = None
+    record: RecordNote | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def chunk(text: str, path: str | None, kind: Kind) -> list[Chunk]:
             first = bisect_left(newlines, start) + 1
             last = bisect_right(newlines, end - 1, lo=first - 1) + 1
             body = cell.source[start:end]
-            chunks.append(Chunk(len(chunks), body, start, end, first, last, name, cell.part, cell.number))
+            chunks.append(Chunk(len(chunks), body, start, end, first, last, name, cell.part, cell.number, cell.id))
     return chunks
 
 

@@ -47,12 +47,14 @@ class Cell:
         part: Which half of the notebook it belongs to.
         source: Its text.
         slices: Where it is cut, as offsets into ``source``.
+        id: Its own id, where the notebook gives it one.
     """
 
     number: int | None
     part: Part
     source: str
     slices: list[Slice]
+    id: str | None = None
 
 
 def cut_notebook(text: str) -> Iterator[Cell]:
@@ -89,7 +91,8 @@ def cut_notebook(text: str) -> Iterator[Cell]:
         else:
             slices = _cut_prose(source, trail)
             trail = trail_after(source, trail)
-        yield Cell(number, part, source, slices)
+        id = cell.get("id")
+        yield Cell(number, part, source, slices, id if isinstance(id, str) and id else None)
 
 
 def is_percent_script(text: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from outcrop.model import Part, Seen, Skipped, SkipReason
-from outcrop.records import Known, Names
+from outcrop.model import Kind, Part, Seen, Skipped, SkipReason
+from outcrop.records import Known, Member, Names
 from outcrop.stores.selection import EVERYWHERE
 
 
@@ -47,6 +47,24 @@ def names(database: sqlite3.Connection, worktree: str) -> Names:
         for column in ("corpus", "kind", "project")
     )
     return Names(*columns)
+
+
+def members(database: sqlite3.Connection, worktree: str, builder: str) -> Sequence[Member]:
+    """What the last build of a corpus put into a view."""
+    rows = database.execute(
+        "SELECT corpus, builder, hash, part, path, kind FROM fx_vec_member"
+        " WHERE project = '' AND worktree = ? AND builder = ?",
+        (worktree, builder),
+    )
+    return [
+        Member(corpus, builder, hash, Part(part), path or None, Kind(kind))
+        for corpus, builder, hash, part, path, kind in rows
+    ]
+
+
+def revisions(database: sqlite3.Connection, worktree: str) -> Mapping[str, str]:
+    """Per corpus, the revision of its last complete build."""
+    return dict(database.execute("SELECT builder, revision FROM fx_vec_built WHERE worktree = ?", (worktree,)))
 
 
 def artifacts(database: sqlite3.Connection, worktree: str) -> int:

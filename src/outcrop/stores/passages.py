@@ -9,16 +9,16 @@ from typing import Any
 from outcrop.errors import FormatError, StoreDamaged
 from outcrop.model import Chunk, Filter, Kind, Part, Space
 from outcrop.records import Embedded, Passage
-from outcrop.stores import selection
+from outcrop.stores import selection, upserts
 from outcrop.vectors import from_bytes
 
-CHUNK_COLUMNS = "c.seq, c.text, c.first_line, c.last_line, c.name, c.part, c.cell"
+CHUNK_COLUMNS = "c.seq, c.text, c.first_line, c.last_line, c.name, c.part, c.cell, c.cell_id"
 """What :func:`stored_chunk` takes, in order; ``c`` is ``fx_vec_chunk``."""
 
 
 def stored_chunk(row: Sequence[Any]) -> Chunk:
     """A chunk from ``CHUNK_COLUMNS``; its offsets are not stored and come back as 0."""
-    seq, text, first_line, last_line, name, part, cell = row
+    seq, text, first_line, last_line, name, part, cell, cell_id = row
     return Chunk(
         seq=seq,
         text=text,
@@ -29,6 +29,7 @@ def stored_chunk(row: Sequence[Any]) -> Chunk:
         name=name,
         part=Part(part),
         cell=cell,
+        cell_id=cell_id,
     )
 
 
@@ -64,6 +65,7 @@ def passage(database: sqlite3.Connection, worktree: str, id: int, wanted: Filter
         chunk=chunk,
         siblings=siblings,
         version=version if any(values[4] == worktree for values in rows) else None,
+        record=upserts.note(database, project, hash, wanted.corpora) if version == upserts.VERSION else None,
     )
 
 

@@ -18,6 +18,7 @@ CREATE TABLE fx_vec_chunk(
   first_line INTEGER NOT NULL DEFAULT 1,
   last_line INTEGER NOT NULL DEFAULT 1,
   cell INTEGER,
+  cell_id TEXT,
   digest BLOB,
   UNIQUE(project, hash, seq)
 );
@@ -82,9 +83,21 @@ CREATE TABLE fx_vec_skip(
 ) WITHOUT ROWID;
 
 CREATE TABLE fx_vec_built(
-  worktree TEXT PRIMARY KEY,
-  revision TEXT NOT NULL
+  worktree TEXT NOT NULL,
+  builder TEXT NOT NULL,
+  revision TEXT NOT NULL,
+  PRIMARY KEY(worktree, builder)
 ) WITHOUT ROWID;
+
+CREATE TABLE fx_vec_record(
+  corpus TEXT NOT NULL,
+  id TEXT NOT NULL,
+  project TEXT NOT NULL DEFAULT '',
+  hash TEXT NOT NULL,
+  metadata TEXT NOT NULL DEFAULT '{}',
+  PRIMARY KEY(corpus, id)
+) WITHOUT ROWID;
+CREATE INDEX fx_vec_record_hash ON fx_vec_record(project, hash);
 
 -- Terms come split and folded from terms.py; porter takes the English endings off, on both sides.
 CREATE VIRTUAL TABLE fx_vec_terms USING fts5(name, path, body, tokenize = 'porter unicode61 remove_diacritics 0');

@@ -79,7 +79,12 @@ def allowed(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids 
     if wanted == Filter() and _is_only_view(database, worktree):
         return None
     conditions, values = ["m.worktree IN (?, ?)"], [worktree, EVERYWHERE]
-    for column, names in (("corpus", wanted.corpora), ("kind", wanted.kinds), ("project", wanted.projects)):
+    for column, names in (
+        ("corpus", wanted.corpora),
+        ("kind", wanted.kinds),
+        ("project", wanted.projects),
+        ("builder", wanted.builders),
+    ):
         if names:
             conditions.append(f"m.{column} IN ({', '.join('?' * len(names))})")
             values += names

@@ -8,11 +8,27 @@ from dataclasses import replace
 from pathlib import Path
 
 from outcrop.errors import IndexMissing
-from outcrop.model import Filter, Seen, Skipped, Space
+from outcrop.model import EVERYTHING, Filter, Seen, Skipped, Space
 from outcrop.ports import Matrix, Vector
-from outcrop.records import Embedded, Entry, Found, Known, Names, Passage, Pending, Replaced, State, View, Written
+from outcrop.records import (
+    DEFAULT_BUILDERS,
+    Embedded,
+    Entry,
+    Found,
+    Known,
+    Member,
+    Names,
+    Passage,
+    Pending,
+    RecordEntry,
+    Replaced,
+    State,
+    Upserted,
+    View,
+    Written,
+)
 from outcrop.reports import CollectionStatus, SpaceStatus
-from outcrop.stores import keywords, ledger, passages, reports, selection, views, writes
+from outcrop.stores import keywords, ledger, passages, reports, selection, upserts, views, writes
 from outcrop.stores.database import count_change, meta, transaction
 from outcrop.stores.file import DatabaseFile
 from outcrop.stores.matrix import Shelf
@@ -105,7 +121,27 @@ class SqliteStore:
                     written = replace(written, dropped=views.change(database, self.worktree, difference))
         return written
 
-    def add_vectors(self, space: Space, digests: Sequence[bytes], vectors: Matrix, revision: str | None = None) -> None:
+    def upsert(self, corpus: str, records: Sequence[RecordEntry], space: Space) -> Upserted:
+        """Write records of a caller; one of the same id gives way."""
+        with self.file.changing() as database:
+            state = self.state()
+            if state is None or state.space != space:
+                writes.set_space(database, space)
+            return upserts.put_in(database, corpus, records)
+
+    def remove_records(self, corpus: str, ids: Sequence[str]) -> int:
+        """Take records out; returns how many of them were there."""
+        with self.file.changing() as database:
+            return upserts.remove(database, corpus, ids)
+
+    def add_vectors(
+        self,
+        space: Space,
+        digests: Sequence[bytes],
+        vectors: Matrix,
+        revision: str | None = None,
+        builders: Sequence[str] = DEFAULT_BUILDERS,
+    ) -> None:
         """Store a vector for every chunk that has one of these digests; with a revision, declare the view complete."""
         with self._reading(create=True) as database:
             placed = writes.place_vectors(database, space, digests, vectors)
@@ -115,14 +151,15 @@ class SqliteStore:
                 count_change(database)
                 writes.add_vectors(database, placed)
                 if revision is not None:
-                    writes.finish(database, self.worktree, revision)
+                    writes.finish(database, self.worktree, revision, builders)
 
-    def finish(self, revision: str) -> None:
-        """Declare the view complete at this revision."""
-        if self.built() == revision and not self.interrupted():
+    def finish(self, revision: str, builders: Sequence[str] = DEFAULT_BUILDERS) -> None:
+        """Declare what these corpora's builds say complete at this revision."""
+        done = self.revisions()
+        if all(done.get(builder) == revision for builder in builders) and not self.interrupted():
             return
         with self.file.changing() as database:
-            writes.finish(database, self.worktree, revision)
+            writes.finish(database, self.worktree, revision, builders)
 
     def normalise(self) -> tuple[int, int]:
         """Bring every stored vector to length 1; those that cannot be are dropped, to be made again."""
@@ -140,12 +177,11 @@ class SqliteStore:
                 database.execute("DELETE FROM fx_vec_embedding WHERE model = ?", (space.model,))
                 database.execute("DELETE FROM fx_vec_built WHERE (SELECT model FROM fx_vec_state) = ?", (space.model,))
             elif corpus is not None:
-                database.execute("DELETE FROM fx_vec_member WHERE worktree = ? AND corpus = ?", (self.worktree, corpus))
-                database.execute("DELETE FROM fx_vec_built WHERE worktree = ?", (self.worktree,))
-                views.drop_unplaced(database)
+                upserts.remove_corpus(database, corpus)
+                views.drop_corpus(database, self.worktree, corpus)
             else:
                 keywords.empty(database)
-                for table in ("chunk", "embedding", "artifact", "member", "file", "skip", "built", "state"):
+                for table in ("chunk", "embedding", "artifact", "member", "file", "skip", "built", "record", "state"):
                     database.execute(f"DELETE FROM fx_vec_{table}")
         self.file.shrink()
 
@@ -173,10 +209,26 @@ class SqliteStore:
             return ledger.skipped(database, self.worktree)
 
     def built(self) -> str | None:
-        """The revision of this view's last complete build."""
+        """The revision of this view's last complete build of the two corpora that every index has."""
+        done = self.revisions()
+        found = {done.get(builder) for builder in DEFAULT_BUILDERS}
+        return found.pop() if len(found) == 1 else None
+
+    def revisions(self) -> Mapping[str, str]:
+        """Per corpus of this view, the revision of its last complete build."""
         with self._reading() as database:
-            row = database.execute("SELECT revision FROM fx_vec_built WHERE worktree = ?", (self.worktree,)).fetchone()
-            return None if row is None else str(row[0])
+            return ledger.revisions(database, self.worktree)
+
+    def has_members(self) -> bool:
+        """Whether any build put anything into this view."""
+        with self._reading() as database:
+            question = "SELECT 1 FROM fx_vec_member WHERE worktree = ? LIMIT 1"
+            return database.execute(question, (self.worktree,)).fetchone() is not None
+
+    def members(self, builder: str) -> Sequence[Member]:
+        """What the last build of a corpus put into this view."""
+        with self._reading() as database:
+            return ledger.members(database, self.worktree, builder)
 
     def artifacts(self) -> int:
         """How many artifacts belong to this view."""
@@ -193,10 +245,10 @@ class SqliteStore:
         with self._reading() as database:
             return meta(database, "interrupted") == "yes"
 
-    def pending(self, space: Space) -> Sequence[Pending]:
+    def pending(self, space: Space, filter: Filter = EVERYTHING) -> Sequence[Pending]:
         """Distinct passages of this view that have no vector in that space, in index order."""
         with self.snapshot(), self._reading() as database:
-            visible = self._chooser.allowed(database, Filter())
+            visible = self._chooser.allowed(database, filter)
             mine = None if visible is None else set(visible.tolist())
             rows = database.execute(
                 f"SELECT id, digest, {passages.CHUNK_COLUMNS} FROM fx_vec_chunk c"
@@ -221,10 +273,10 @@ class SqliteStore:
                 digest for digest in digests if database.execute(question, (space.model, digest)).fetchone() is not None
             )
 
-    def progress(self, space: Space) -> tuple[int, int]:
+    def progress(self, space: Space, filter: Filter = EVERYTHING) -> tuple[int, int]:
         """Chunks of this view with a vector in that space, and all chunks of this view."""
         with self.snapshot(), self._reading() as database:
-            visible = self._chooser.allowed(database, Filter())
+            visible = self._chooser.allowed(database, filter)
             embedded = self._shelf.count(database, space, visible)
             if visible is not None:
                 return embedded, len(visible)

@@ -117,6 +117,21 @@ def drop_unplaced(database: sqlite3.Connection) -> Replaced:
     return Replaced(len(hashes), len(ids))
 
 
+def drop_corpus(database: sqlite3.Connection, worktree: str, corpus: str) -> None:
+    """Take a corpus out of a view, with what its builds put into others."""
+    gone = database.execute(
+        "DELETE FROM fx_vec_member WHERE worktree = ? AND (corpus = ? OR builder = ?) RETURNING builder, hash",
+        (worktree, corpus, corpus),
+    ).fetchall()
+    # A build whose artifacts are not all there any more is not complete.
+    database.executemany(
+        "DELETE FROM fx_vec_built WHERE worktree = ? AND builder = ?",
+        ((worktree, builder) for builder in {corpus, *(row[0] for row in gone)}),
+    )
+    drop_unplaced(database)
+    _mirror(database, {row[1] for row in gone})
+
+
 def _key(member: Member) -> MemberKey:
     return (member.corpus, member.builder, member.hash, str(member.part), member.path or "", str(member.kind))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from outcrop.errors import BadEmbedding, FormatError
 from outcrop.model import Part, Space
 from outcrop.ports import Matrix
-from outcrop.records import Entry, Written
+from outcrop.records import DEFAULT_BUILDERS, Entry, Written
 from outcrop.stores import keywords
 from outcrop.stores.database import meta, set_meta
 from outcrop.vectors import from_bytes, normalise, to_bytes
@@ -24,8 +24,8 @@ UNIT_TOLERANCE = 1e-6
 """How far a vector's length may be from 1 before it is written anew."""
 
 _ASIDE = "aside"
-_COLUMNS = "id, hash, kind, path, seq, text, part, name, first_line, last_line, cell, digest"
-_MARKS = ", ".join("?" * 12)
+_COLUMNS = "id, hash, kind, path, seq, text, part, name, first_line, last_line, cell, cell_id, digest"
+_MARKS = ", ".join("?" * 13)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def prepare(entries: Sequence[Entry]) -> Prepared:
             chunks.append(
                 (
                     *(ref.hash, ref.kind, ref.path, chunk.seq, chunk.text, chunk.part, chunk.name),
-                    *(chunk.first_line, chunk.last_line, chunk.cell, item.digest),
+                    *(chunk.first_line, chunk.last_line, chunk.cell, chunk.cell_id, item.digest),
                 )
             )
             words.append((keywords.terms_of(chunk.name or ""), path_terms, keywords.terms_of(chunk.text)))
@@ -81,7 +81,7 @@ def lay_out(database: sqlite3.Connection, prepared: Prepared) -> Layout:
     """Have large batches ready in memory, attached to a connection that nothing else uses."""
     if len(prepared.chunks) < STAGED_FROM:
         return Layout(None)
-    first = _next_id(database)
+    first = next_id(database)
     database.execute(f"ATTACH ':memory:' AS {_ASIDE}")
     keywords.stage(database, [(id, *row) for id, row in enumerate(prepared.terms, first)], _ASIDE)
     database.execute(f"CREATE TABLE {_ASIDE}.chunk({_COLUMNS})")
@@ -99,7 +99,7 @@ def put_in(database: sqlite3.Connection, prepared: Prepared, layout: Layout) -> 
         return Written(0, 0)
     set_meta(database, "unplaced", "new")
     set_meta(database, "interrupted", "yes")
-    first = _next_id(database)
+    first = next_id(database)
     set_meta(database, "last_id", str(first + len(prepared.chunks) - 1))
     aside = _set_aside(database, prepared.entries)
     database.executemany(
@@ -115,7 +115,7 @@ def put_in(database: sqlite3.Connection, prepared: Prepared, layout: Layout) -> 
             f"INSERT INTO fx_vec_chunk({_COLUMNS}) VALUES ({_MARKS})",
             ((id, *row) for id, row in enumerate(prepared.chunks, first)),
         )
-    reused = _take_over_vectors(database, first - 1)
+    reused = take_over_vectors(database, first - 1)
     delete_chunks(database, aside)
     return Written(len(prepared.chunks), reused)
 
@@ -126,7 +126,7 @@ def _artifact(entry: Entry) -> tuple[object, ...]:
     return (ref.hash, ref.version, entry.recipe, entry.skip, entry.detail, ",".join(sorted(parts)), ref.path or "")
 
 
-def _next_id(database: sqlite3.Connection) -> int:
+def next_id(database: sqlite3.Connection) -> int:
     """No id is ever given twice: the keyword index would take a new passage for a deleted one."""
     (highest,) = database.execute("SELECT coalesce(max(id), 0) FROM fx_vec_chunk").fetchone()
     return max(int(highest), int(meta(database, "last_id") or 0)) + 1
@@ -145,7 +145,7 @@ def _set_aside(database: sqlite3.Connection, entries: Sequence[Entry]) -> list[i
     return ids
 
 
-def _take_over_vectors(database: sqlite3.Connection, before: int) -> int:
+def take_over_vectors(database: sqlite3.Connection, before: int) -> int:
     """Give new chunks (id over ``before``) the vectors of older ones with the same digest, in every space."""
     database.execute(
         "INSERT OR IGNORE INTO fx_vec_embedding"
@@ -224,8 +224,11 @@ def rewrite_vectors(
         database.execute("DELETE FROM fx_vec_built")
 
 
-def finish(database: sqlite3.Connection, worktree: str, revision: str) -> None:
-    """Declare a view complete at a revision, whose check-in is what stands before the ``+``."""
-    database.execute("INSERT OR REPLACE INTO fx_vec_built VALUES (?, ?)", (worktree, revision))
+def finish(database: sqlite3.Connection, worktree: str, revision: str, builders: Sequence[str]) -> None:
+    """Declare corpora's builds complete at a revision, whose check-in is what stands before the ``+``."""
+    database.executemany(
+        "INSERT OR REPLACE INTO fx_vec_built VALUES (?, ?, ?)", ((worktree, builder, revision) for builder in builders)
+    )
     database.execute("UPDATE fx_vec_state SET last_ckout = ?", (revision.partition("+")[0],))
-    set_meta(database, "interrupted", "no")
+    if tuple(builders) == DEFAULT_BUILDERS:
+        set_meta(database, "interrupted", "no")
