@@ -14,6 +14,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,6 @@ from outcrop import terms
 from outcrop.model import Chunk, Part, Space
 from outcrop.ports import Matrix
 from outcrop.records import Digested, Entry, Member, View
-from outcrop.stores.database import SCHEMA_VERSION
 from outcrop.stores.sqlite import SqliteStore
 from outcrop.vectors import normalise
 
@@ -113,8 +113,9 @@ def repository(name: str, files: dict[str, str]) -> Path:
 
 def indexed_repository(chunks: int) -> Path:
     """A git repository whose index has this many chunks; the one made before where there is one."""
-    # An index of another version would be searched, but not by what the words of a question are made into now.
-    name = f"indexed-{chunks}-{SCHEMA_VERSION}.{terms.VERSION}"
+    # An index of another version might be searched, but not by what the words of a question are made into now.
+    schema = resources.files("outcrop.stores").joinpath("schema.sql").read_bytes()
+    name = f"indexed-{chunks}-{hashlib.sha256(b'%d %s' % (terms.VERSION, schema)).hexdigest()[:8]}"
     root = WORKSHOP / name
     if root.exists():
         with outcrop.open(root) as index:
