@@ -203,12 +203,17 @@ def test_prose_in_a_code_file_takes_no_long_time(path: str) -> None:
 
 
 def test_posts_are_not_joined() -> None:
-    text = "It crashes.\n\f\nWhich version?\n\f\nThe newest.\n\nSince Monday.\n"
-    assert [c.text for c in chunk(text, None, Kind.TICKET)] == [
-        "It crashes.",
-        "Which version?",
-        "The newest.\n\nSince Monday.",
-    ]
+    posts = "It crashes.\n\f\nWhich version?\n\f\nThe newest.\n\nSince Monday.\n"
+    expected = ["It crashes.", "Which version?", "The newest.\n\nSince Monday."]
+    nameless = chunk("\n" + posts, None, Kind.TICKET)
+    assert [(c.text, c.name, c.first_line) for c in nameless] == list(zip(expected, [None] * 3, [2, 4, 6], strict=True))
+    # A subject names every post; alone it is none, and with the first post it goes along.
+    reply = chunk("Crash on start\n\f\n" + posts, None, Kind.FORUM)
+    assert [(c.text, c.name) for c in reply] == [(text, "Crash on start") for text in expected]
+    first, *rest = chunk("Crash on start\n\n" + posts, None, Kind.TICKET)
+    assert first.text == "Crash on start\n\nIt crashes."
+    assert [c.text for c in rest] == expected[1:]
+    assert [c.text for c in chunk("Crash on start", None, Kind.TICKET)] == ["Crash on start"]
 
 
 def make(text: str, name: str | None) -> Chunk:

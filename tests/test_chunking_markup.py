@@ -166,3 +166,13 @@ def test_a_long_post_is_cut_between_paragraphs() -> None:
     assert chunks[-1].text == "Answer."
     assert len(chunks) > 2
     assert sum(len(c.text) for c in chunks[:-1]) > CEILING
+
+
+def test_a_fossil_page_numbers_its_lists_with_an_indented_mark() -> None:
+    text = f"# Feeding\n\n{PARAGRAPH}\n\n  #  lions first\n  #  then bears\n\n<h2>Water</h2>\n\n{PARAGRAPH}\n"
+    assert [c.name for c in chunk(text, "Page", Kind.WIKI)] == ["Feeding", "Feeding > Water"]
+
+
+def test_a_wiki_file_has_headings_of_html_or_between_equals_signs() -> None:
+    text = f"<title>Zoo</title>\n<h2>Feeding</h2>\n{PARAGRAPH}\n  #  lions first\n\n== Water ==\n{PARAGRAPH}\n"
+    assert [c.name for c in chunk(text, "www/zoo.wiki", Kind.DOC)] == ["Zoo > Feeding", "Zoo > Water"]

@@ -207,7 +207,7 @@ def test_a_rewritten_comment_replaces_all_of_the_field_and_keeps_its_place() -> 
 
 def test_a_ticket_may_lack_a_title_or_comments() -> None:
     assert fossil.ticket_text([change(("title", "Only a title"))]) == b"Only a title"
-    assert fossil.ticket_text([change(("icomment", "only words"))]) == b"only words"
+    assert fossil.ticket_text([change(("icomment", "only words"))]) == b"\nonly words"
     assert fossil.ticket_text([change(("status", "Open"))]) == b""
 
 

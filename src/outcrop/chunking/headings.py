@@ -163,6 +163,7 @@ def read_asciidoc(text: str) -> Layout:
 
 _HTML_HEADING = re.compile(r"<h([1-6])\b[^>]*>(.*?)</h\1\s*>", re.IGNORECASE | re.DOTALL)
 _HTML_HIDDEN = re.compile(r"<!--.*?-->|<(script|style|pre|textarea)\b.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
+_NUMBERED = re.compile(r"( {2,}|\t\s*)#")
 _HTML_TITLE = re.compile(r"<title\b[^>]*>(.*?)</title\s*>", re.IGNORECASE | re.DOTALL)
 
 
@@ -189,12 +190,25 @@ def read_html(text: str) -> Layout:
 
 
 def read_wiki(text: str) -> Layout:
-    """A Fossil wiki page or technote: no name tells its markup, so headings of Markdown and of HTML both count."""
+    """A Fossil wiki page or technote: no name tells its markup, so headings of Markdown and of HTML both count.
+
+    An indented ``#`` numbers a list there.
+    """
     markdown, page = read_markdown(text), read_html(text)
+    lines = text.split("\n")
+    markdown.headings[:] = [each for each in markdown.headings if not _NUMBERED.match(lines[each.line])]
     taken = {heading.line for heading in markdown.headings}
     inside = [range(*stretch) for stretch in markdown.solid if not _HTML_HEADING.search(_lines(text, *stretch))]
     extra = [h for h in page.headings if h.line not in taken and not any(h.line in block for block in inside)]
     return Layout(sorted(markdown.headings + extra, key=lambda h: (h.line, h.offset)), markdown.solid, markdown.title)
+
+
+def read_mediawiki(text: str) -> Layout:
+    """``= Title =`` and HTML headings: a ``.wiki`` file is of MediaWiki, or of Fossil, which has only the latter."""
+    page, equals = read_html(text), _read_style(text, _STYLES["mediawiki"])
+    taken = {heading.line for heading in page.headings}
+    extra = [heading for heading in equals.headings if heading.line not in taken]
+    return Layout(sorted(page.headings + extra, key=lambda each: (each.line, each.offset)), page.solid, page.title)
 
 
 def _lines(text: str, first: int, stop: int) -> str:
@@ -268,6 +282,7 @@ _READERS: dict[str, Callable[[str], Layout]] = {
     "asciidoc": read_asciidoc,
     "html": read_html,
     "wiki": read_wiki,
+    "mediawiki": read_mediawiki,
 }
 
 FORMATS = frozenset(_READERS) | frozenset(_STYLES)
@@ -276,5 +291,5 @@ FORMATS = frozenset(_READERS) | frozenset(_STYLES)
 
 def read(text: str, language: str) -> Layout:
     """The headings of a text in one of :data:`FORMATS`."""
-    style = _STYLES.get(language)
-    return _read_style(text, style) if style else _READERS[language](text)
+    reader = _READERS.get(language)
+    return reader(text) if reader else _read_style(text, _STYLES[language])

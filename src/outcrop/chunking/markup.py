@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 from outcrop.chunking import headings
 from outcrop.chunking.headings import Layout
@@ -54,14 +55,21 @@ def cut_markup(text: str, language: str, above: Trail = ()) -> list[Slice]:
 
 
 def cut_posts(text: str) -> list[Slice]:
-    """One slice per comment or post; a line that holds a form feed alone stands between two of them."""
+    """One slice per comment or post, all named by the subject, which is the text's first line.
+
+    A line that holds a form feed alone stands between two of them. A subject that stands alone before the first post is
+    no slice of its own.
+    """
+    subject = text.partition("\n")[0].strip()
+    name = subject[: headings.TITLE_LIMIT] or None
+    edges = [(0, 0), *(found.span() for found in re.finditer(r"^\f[ \t]*$", text, re.MULTILINE)), (len(text), 0)]
+    posts = [(start, stop) for (_, start), (stop, _) in pairwise(edges) if text[start:stop].strip()]
+    if len(posts) > 1 and text[slice(*posts[0])].strip() == subject:
+        del posts[0]
     slices: list[Slice] = []
-    start = 0
-    for break_ in [*re.finditer(r"^\f[ \t]*$", text, re.MULTILINE), None]:
-        stop = break_.start() if break_ else len(text)
+    for start, stop in posts:
         ruler = Ruler(text[start:stop])
-        slices += [(start + a, start + b, name) for a, b, name in ruler.slices(0, len(ruler), None, prose_cost)]
-        start = break_.end() if break_ else stop
+        slices += [(start + a, start + b, name) for a, b, name in ruler.slices(0, len(ruler), name, prose_cost)]
     return slices
 
 

@@ -218,17 +218,17 @@ def post_text(subject: bytes, posts: Sequence[bytes], titled: bool) -> bytes:
     """Comments or posts as one text: the subject's line, then each post, form feeds between them.
 
     Args:
-        subject: One line; may be empty.
+        subject: One line; may be empty, and stands there then as an empty line.
         posts: The comments, none of them blank.
         titled: Whether the first post carries the subject, as a ticket's first comment does. Where it does not (a reply
             in a forum), the subject stands before a form feed of its own.
     """
     gap = POST_BREAK.encode()
     bodies = [post.replace(b"\r\n", b"\n").replace(b"\f", b" ").strip(b"\n") for post in posts]
-    if not subject:
-        return gap.join(bodies)
     if not bodies:
         return subject
+    if not subject:
+        return b"\n" + gap.join(bodies)
     return subject + (b"\n\n" if titled else gap) + gap.join(bodies)
 
 
