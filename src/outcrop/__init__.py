@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         UnknownProject,
         UsageError,
     )
-    from outcrop.model import Answer, Hit, Kind, Mode, Stale
+    from outcrop.model import Answer, Hit, Kind, Mode, Record, Stale
     from outcrop.reports import BuildReport, Plan, Progress, Status
     from outcrop.shortcuts import match, semantic_search
 
@@ -71,7 +71,7 @@ _HOMES = {
         "UnknownProject",
         "UsageError",
     ),
-    "outcrop.model": ("Answer", "Hit", "Kind", "Mode", "Stale"),
+    "outcrop.model": ("Answer", "Hit", "Kind", "Mode", "Record", "Stale"),
     "outcrop.shortcuts": ("match", "semantic_search"),
     "outcrop.reports": ("BuildReport", "Plan", "Progress", "Status"),
 }
@@ -95,6 +95,7 @@ __all__ = [
     "OutcropError",
     "Plan",
     "Progress",
+    "Record",
     "SchemaTooNew",
     "Settings",
     "SourceError",
@@ -117,6 +118,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "capabilities":
+        return importlib.import_module("outcrop.capabilities")
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'outcrop' has no attribute {name!r}")

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from outcrop import sharing
+from outcrop import sharing, upkeep
 from outcrop.choice import candidates, is_model, make_embedder
 from outcrop.config import Settings, load_settings
-from outcrop.errors import IndexMissing, StoreDamaged, UnknownCorpus, UsageError
-from outcrop.model import Answer, Space
+from outcrop.errors import UsageError
+from outcrop.model import Answer, Record
 from outcrop.ports import Source
-from outcrop.reports import BuildReport, Exchanged, ImportReport, NormaliseReport, Plan, Progress, Status
+from outcrop.reports import BuildReport, Exchanged, ImportReport, NormaliseReport, Plan, Progress, Status, UpsertReport
 from outcrop.request import Choice, Question, filter_of, mode_of
 from outcrop.search import search
 from outcrop.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from outcrop.corpora import Scope
     from outcrop.egress import Consent
     from outcrop.matching import Matches
     from outcrop.probe import Probe
@@ -200,14 +201,27 @@ class Index:
         task = probe.load_task(notebook, question, expected)
         return probe.probe(task, list(candidates(self.settings, self._consent)), lambda: SqliteStore(None))
 
-    def build(self, *, progress: Callable[[Progress], None] | None = None, rebuild: bool = False) -> BuildReport:
+    def build(
+        self,
+        *,
+        corpus: str | None = None,
+        paths: Iterable[str | os.PathLike[str]] | None = None,
+        prune: bool = True,
+        progress: Callable[[Progress], None] | None = None,
+        rebuild: bool = False,
+    ) -> BuildReport:
         """Bring the index up to date: chunk and embed what is new or changed, drop what is gone.
 
         Args:
+            corpus: A corpus of one's own; None for ``code`` and ``docs``, which hold everything there is.
+            paths: What belongs to that corpus: files, folders and patterns (``notes/**/*.ipynb``), absolute or from
+                the root. The list *is* the corpus. Markdown cells of notebooks go to ``docs``.
+            prune: Whether what an earlier build of this corpus put in, and the list no longer names, goes.
             progress: Told how far it is.
             rebuild: Drop everything first and embed it all again; also the way out of a damaged index.
 
         Raises:
+            UsageError: A corpus without paths or the other way round, or a path outside of the source.
             StoreLocked: Another process is building.
             EmbedderError: What was done so far is kept; the next build goes on.
             StoreError: The index cannot be written.
@@ -215,11 +229,12 @@ class Index:
         # Imported here: a search never chunks.
         from outcrop.indexer import build
 
+        scope = self._scope(corpus, paths, prune)
         if rebuild:
-            self._drop()
+            self.clear()
         # Somebody who keeps the index elsewhere has not asked for blobs in the repository.
-        transfer = None if self.settings.store else sharing.transfer_of(self.source)
-        report = build(self.source, self._store, self.embedder, progress, transfer)
+        transfer = None if self.settings.store or corpus is not None else sharing.transfer_of(self.source)
+        report = build(self.source, self._store, self.embedder, progress, transfer, scope)
         if self._store.file.guest:
             sharing.warn_of_readers(self.source, self._store.names().kinds)
         return report
@@ -264,43 +279,57 @@ class Index:
 
         return normalise(self._store, sharing.transfer_of(self.source), self.embedder.space)
 
-    def plan(self) -> Plan:
+    def plan(
+        self, *, corpus: str | None = None, paths: Iterable[str | os.PathLike[str]] | None = None, prune: bool = True
+    ) -> Plan:
         """What ``build`` would do. Writes nothing and embeds nothing."""
         from outcrop.indexer import plan
 
-        return plan(self.source, self._store, self.embedder)
+        return plan(self.source, self._store, self.embedder, self._scope(corpus, paths, prune))
+
+    def _scope(self, corpus: str | None, paths: Iterable[str | os.PathLike[str]] | None, prune: bool) -> Scope:
+        from outcrop.corpora import Scope, own_scope
+
+        if (corpus is None) != (paths is None):
+            raise UsageError("a corpus of one's own needs a name and the paths that belong to it", "Give both")
+        if corpus is None or paths is None:
+            return Scope(raw_cells=self.settings.raw_cells)
+        return own_scope(corpus, paths, self.source.root, prune, self.settings.raw_cells)
+
+    def upsert(self, records: Sequence[Record], *, corpus: str = "records") -> UpsertReport:
+        """Put texts of one's own in, or replace those of the same id; what did not change is not embedded again.
+
+        They are found like any passage, belong to every view, and no build prunes them. They never leave with the
+        vectors that travel with a repository.
+
+        Args:
+            records: The texts.
+            corpus: The corpus that they are found in.
+
+        Raises:
+            UsageError: One of them cannot be a record; nothing is stored then.
+            StoreLocked: Another process is writing.
+            EmbedderError: The records are stored; the next call embeds what is left.
+        """
+        from outcrop.corpora import check_name
+        from outcrop.recording import upsert
+
+        return upsert(records, check_name(corpus), self._store, self.embedder)
+
+    def remove(self, ids: Collection[str], *, corpus: str = "records") -> int:
+        """Take records out by their ids. Returns how many of them were there."""
+        from outcrop.recording import remove
+
+        return remove(ids, corpus, self._store)
 
     def status(self) -> Status:
         """What is indexed, and whether it is current. Sends nothing, loads no model."""
-        store, source = self._store, self.source
-        exists = store.exists
-        seen = store.seen() if exists else {}
-        current = source.revision(seen)
-        state = store.state() if exists else None
-        built = store.built() if exists else None
-        embedded, chunks = store.progress(state.space) if state else (0, 0)
-        return Status(
-            source=source.type,
-            root=str(source.root),
-            project=source.project,
-            store=str(store.path),
-            exists=exists,
-            bytes=store.size(),
-            revision=built,
-            current=current,
-            stale=built != current,
-            complete=embedded / chunks if chunks else float(built is not None),
-            writer=store.is_being_written(),
-            space=state.space.id if state else None,
-            embedder=self.embedder.space.id,
-            address=self.embedder.address,
-            collections=tuple(store.collections()) if exists else (),
-            spaces=tuple(store.spaces()) if exists else (),
-            skipped=tuple(store.skipped()) if exists else (),
-        )
+        return upkeep.status(self.source, self._store, self.embedder)
 
     def clear(self, *, corpus: str | None = None, space: str | None = None) -> int:
         """Drop a corpus of this view, the vectors of a space, or (without arguments) everything.
+
+        With a corpus goes also what its builds put into others, and its records.
 
         Returns:
             Bytes freed on disk.
@@ -309,47 +338,7 @@ class Index:
             UsageError: No such corpus or space.
             StoreLocked: Another process is building.
         """
-        before = self._store.size()
-        if corpus is None and space is None:
-            self._drop()
-            return before - self._store.size()
-        if not self._store.exists:
-            raise IndexMissing("there is no index to clear", "Nothing needs to be done")
-        with self._store.writing():
-            if corpus is not None:
-                known = self._store.names().corpora
-                if corpus not in known:
-                    raise UnknownCorpus(f"no corpus {corpus!r} in this index", f"There is: {', '.join(sorted(known))}")
-                self._store.clear(corpus=corpus)
-            if space is not None:
-                self._store.clear(space=self._stored_space(space))
-        return max(0, before - self._store.size())
-
-    def _stored_space(self, name: str) -> Space:
-        there = {entry.space: entry for entry in self._store.spaces()}
-        if name not in there:
-            raise UsageError(f"no vectors of {name!r} in this index", f"There is: {', '.join(there) or 'none'}")
-        model, _, dim = name.rpartition("-")
-        return Space(model, int(dim))
-
-    def _drop(self) -> None:
-        """Empty the store; a file that is no readable database any more is removed whole."""
-        if not self._store.path.exists():
-            return
-        try:
-            if self._store.file.guest and not self._store.exists:
-                return
-            with self._store.writing():
-                self._store.clear()
-        except StoreDamaged as error:
-            if self.settings.store is not None:
-                # A path that somebody typed may be anything; only our own file is ours to delete.
-                raise StoreDamaged(
-                    f"{self._store.path} is not an index that can be read, and was left alone",
-                    "Delete it yourself, or name another file with --store",
-                ) from error
-            # Refused where the file is a Fossil repository.
-            self._store.remove()
+        return upkeep.clear(self._store, corpus, space, named=self.settings.store is not None)
 
 
 def _is_shared(store: Path | None, source: Source) -> bool:

@@ -28,7 +28,7 @@ DEFAULT = "default"
 
 REPOSITORY_SETTINGS = frozenset(
     {"embedder", "model", "dim", "endpoint_url", "query_prefix", "passage_prefix", "max_tokens", "batch", "timeout"}
-    | {"max_bytes", "exclude", "kinds"}
+    | {"max_bytes", "exclude", "kinds", "raw_cells"}
 )
 """What a repository's own file may set.
 
@@ -68,6 +68,7 @@ class Settings:
         exclude: gitignore patterns of what is not indexed; the last one that matches decides.
         include_secrets: gitignore patterns of files to index although their names say that they hold secrets.
         kinds: Pairs of gitignore pattern and kind; the first one that matches decides.
+        raw_cells: Whether raw cells of notebooks are documents too.
         origins: For each of the names above, where its value came from.
     """
 
@@ -88,6 +89,7 @@ class Settings:
     exclude: tuple[str, ...] = ()
     include_secrets: tuple[str, ...] = ()
     kinds: tuple[tuple[str, Kind], ...] = ()
+    raw_cells: bool = False
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from outcrop import ingest, request, search, terms
+from outcrop import corpora, ingest, request, search, terms
 from outcrop.model import Answer, Artifact, Filter, Ref
 from outcrop.ports import Source, VectorStore
 from outcrop.records import Names, View
@@ -31,7 +31,7 @@ def search_files(question: Question, source: Source, scratch: VectorStore) -> An
     """
     refs = source.artifacts({}).refs
     names = Names(
-        frozenset(ingest.corpus_of(ref.kind) for ref in refs), frozenset(ref.kind for ref in refs), frozenset({""})
+        frozenset(corpora.corpus_of(ref.kind) for ref in refs), frozenset(ref.kind for ref in refs), frozenset({""})
     )
     wanted = request.resolve(question.filter, names, source.project) if refs else question.filter
     words = terms.query_words(question.text)
@@ -48,7 +48,7 @@ def _may_answer(ref: Ref, wanted: Filter) -> bool:
     # Paths are left to the store's filter; corpora and kinds of a notebook are only known once it is cut.
     return (ref.path is not None and ref.path.endswith(".ipynb")) or (
         (not wanted.kinds or ref.kind in wanted.kinds)
-        and (not wanted.corpora or ingest.corpus_of(ref.kind) in wanted.corpora)
+        and (not wanted.corpora or corpora.corpus_of(ref.kind) in wanted.corpora)
     )
 
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from outcrop import chunking, ingest, sync, tokens
+from outcrop.corpora import Scope
 from outcrop.egress import announce
 from outcrop.errors import EmbedderError
-from outcrop.ingest import Cutter, Report
-from outcrop.model import Skipped
+from outcrop.ingest import WHOLE, Cutter, Report
+from outcrop.model import Filter, Skipped
 from outcrop.ports import Embedder, Matrix, Source, TransferStore, VectorStore
-from outcrop.records import Moved, Pending
+from outcrop.records import DEFAULT_BUILDERS, Moved, Pending
 from outcrop.reports import BuildReport, Plan, Progress
 
 EMBED_TEXTS = 256
@@ -39,7 +40,9 @@ REPORT_SECONDS = 0.1
 
 
 @dataclass(slots=True)
-class _Tally:
+class Tally:
+    """What went through the model so far."""
+
     embedded: int = 0
     characters: int = 0
     cut: int = 0
@@ -51,15 +54,18 @@ def build(
     embedder: Embedder,
     progress: Report | None = None,
     transfer: TransferStore | None = None,
+    scope: Scope = WHOLE,
 ) -> BuildReport:
-    """Bring this view of the store up to date with its source.
+    """Bring this view of the store, or one corpus of it, up to date with its source.
 
     Args:
         source: What to index.
         store: Where to.
         embedder: What makes the vectors; from now on its space is the one that is searched.
         progress: Told how far it is, at most ten times a second.
-        transfer: Where to lay out blobs for others, and withdraw those that are stale; None for nowhere.
+        transfer: Where to lay out blobs for others, and withdraw those that are stale; None for nowhere. Only a build
+            of everything knows which those are.
+        scope: What the build is about.
 
     Returns:
         What was done.
@@ -70,15 +76,15 @@ def build(
     """
     started = time.perf_counter()
     report = _throttled(progress or (lambda _: None))
-    tally = _Tally()
+    tally = Tally()
     space = embedder.space
     with store.writing():
         before = None if store.interrupted() else store.built()
-        done = ingest.ingest(source, store, space, report, Cutter(source.rules))
+        done = ingest.ingest(source, store, space, report, Cutter(source.rules), scope)
         revision = done.listing.revision
         hashes = {ref.hash for ref in done.placed}
         try:
-            _embed_pending(store, embedder, revision, tally, report)
+            embed_pending(store, embedder, tally, report, scope.filter, revision, scope.builders)
         except EmbedderError:
             if transfer is not None:
                 # What was withdrawn from the public must not stay public because a model failed.
@@ -91,12 +97,12 @@ def build(
                 report(Progress("writing", 0, 0))
                 changed = done.added if shared == (space, before) else None
                 moved = sync.export(store, transfer, hashes, space, revision, changed)
-        embedded, chunks = store.progress(space)
+        embedded, chunks = store.progress(space, scope.filter)
     return BuildReport(
         revision=revision,
         added=len(done.added),
         unchanged=max(0, len(hashes) - len(done.added)),
-        removed=done.dropped,
+        removed=done.removed,
         chunks=chunks,
         embedded=tally.embedded,
         reused=done.reused,
@@ -110,15 +116,16 @@ def build(
     )
 
 
-def plan(source: Source, store: VectorStore, embedder: Embedder) -> Plan:
+def plan(source: Source, store: VectorStore, embedder: Embedder, scope: Scope = WHOLE) -> Plan:
     """What :func:`build` would do. Reads, but writes and embeds nothing."""
     there = store.exists
     listing = source.artifacts(store.seen() if there else {})
     known = store.known() if there else {}
     cutter = Cutter(source.rules)
-    outdated = cutter.outdated(listing.refs, known)
+    refs, left_out = scope.choose(listing)
+    outdated = cutter.outdated(refs, known)
     lengths: dict[bytes, int] = {}
-    skipped, new = list(listing.skipped), 0
+    skipped, new = [*left_out, *scope.unlisted(refs, left_out)], 0
     for ref, outcome in zip(outdated, source.read(outdated), strict=True):
         entry = cutter.entry(ref, outcome)
         if isinstance(entry, Skipped):
@@ -131,12 +138,14 @@ def plan(source: Source, store: VectorStore, embedder: Embedder) -> Plan:
     if there:
         for digest in store.embedded(embedder.space, list(lengths)):
             del lengths[digest]
-        lengths |= {item.digest: len(chunking.passage(item.chunk)) for item in store.pending(embedder.space)}
+        lengths |= {
+            item.digest: len(chunking.passage(item.chunk)) for item in store.pending(embedder.space, scope.filter)
+        }
     fresh = {ref.hash for ref in outdated}
-    skipped += ingest.refused([ref for ref in listing.refs if ref.hash not in fresh], known)
-    left_out = {item.path for item in skipped}
+    skipped += ingest.refused([ref for ref in refs if ref.hash not in fresh], known)
+    refused = {item.path for item in skipped}
     return Plan(
-        artifacts=tuple(ref for ref in listing.refs if (ref.path or ref.hash) not in left_out),
+        artifacts=tuple(ref for ref in refs if (ref.path or ref.hash) not in refused),
         new=new,
         texts=len(lengths),
         characters=sum(lengths.values()),
@@ -146,20 +155,41 @@ def plan(source: Source, store: VectorStore, embedder: Embedder) -> Plan:
     )
 
 
-def _embed_pending(store: VectorStore, embedder: Embedder, revision: str, tally: _Tally, report: Report) -> None:
-    """Give every passage of this view a vector and declare it complete; keep what was made when it ends early."""
-    pending = store.pending(embedder.space)
+def embed_pending(
+    store: VectorStore,
+    embedder: Embedder,
+    tally: Tally,
+    report: Report,
+    wanted: Filter,
+    revision: str | None = None,
+    builders: Sequence[str] = DEFAULT_BUILDERS,
+) -> None:
+    """Give passages that have none a vector; keep what was made when it ends early.
+
+    Args:
+        store: Whose passages.
+        embedder: What makes the vectors.
+        tally: Counts what is done.
+        report: Told how far it is.
+        wanted: Which passages.
+        revision: What these builders' corpora are then complete at; None where they come from no source.
+        builders: See ``revision``.
+
+    Raises:
+        EmbedderError: It says how many passages were done.
+    """
+    pending = store.pending(embedder.space, wanted)
     announce(embedder, len(pending), sum(len(chunking.passage(item.chunk)) for item in pending))
     digests: list[bytes] = []
     vectors: list[Matrix] = []
 
     def flush(revision: str | None = None) -> None:
         if digests:
-            store.add_vectors(embedder.space, digests, np.concatenate(vectors), revision)
+            store.add_vectors(embedder.space, digests, np.concatenate(vectors), revision, builders)
             digests.clear()
             vectors.clear()
         elif revision is not None:
-            store.finish(revision)
+            store.finish(revision, builders)
 
     flushed = time.monotonic()
     step = min(FIRST_TEXTS, EMBED_TEXTS)

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from outcrop import chunking, decoding
+from outcrop.corpora import Scope
 from outcrop.errors import FormatError
-from outcrop.model import Artifact, Chunk, Kind, Listing, Part, Ref, Skipped, SkipReason, Space
+from outcrop.model import Artifact, Chunk, Listing, Part, Ref, Skipped, SkipReason, Space
 from outcrop.ports import Source, VectorStore
 from outcrop.records import Digested, Entry, Known, Member, View
 from outcrop.reports import Progress
@@ -23,10 +24,11 @@ WRITE_CHARACTERS = 16_000_000
 WRITE_CHUNKS = 8_000
 """Passages of one transaction, roughly: while it lasts, a fifth of a second, nobody commits to a Fossil repository."""
 
-CODE_KINDS = frozenset({Kind.CODE, Kind.API})
-
 UNSETTLED = frozenset({SkipReason.VANISHED, SkipReason.UNREADABLE})
 """Verdicts that hold for one build only: chance decides them, not the bytes."""
+
+WHOLE = Scope()
+"""The two corpora that every index has, with everything there is."""
 
 Report = Callable[[Progress], None]
 
@@ -41,7 +43,7 @@ class Ingested:
         skipped: What was left out, by path.
         added: Hashes of artifacts that are new or were cut again.
         reused: New chunks whose vector was already there.
-        dropped: Artifacts that are gone.
+        removed: Artifacts that are gone from what this build is about.
     """
 
     listing: Listing
@@ -49,7 +51,7 @@ class Ingested:
     skipped: Sequence[Skipped]
     added: frozenset[str]
     reused: int
-    dropped: int
+    removed: int
 
 
 class Cutter:
@@ -105,7 +107,9 @@ class Cutter:
         return f"{self.recipe(ref)}/{ref.path}"
 
 
-def ingest(source: Source, store: VectorStore, space: Space, report: Report, cutter: Cutter) -> Ingested:
+def ingest(
+    source: Source, store: VectorStore, space: Space, report: Report, cutter: Cutter, scope: Scope = WHOLE
+) -> Ingested:
     """Make this view of the store hold what its source holds, in as few transactions as there are batches.
 
     Args:
@@ -114,11 +118,13 @@ def ingest(source: Source, store: VectorStore, space: Space, report: Report, cut
         space: What is scanned from now on.
         report: Told how far it is.
         cutter: What cuts artifacts.
+        scope: What the build is about.
     """
     report(Progress("listing", 0, 0))
     listing = source.artifacts(store.seen())
     known = dict(store.known())
-    outdated = cutter.outdated(listing.refs, known)
+    refs, left_out = scope.choose(listing)
+    outdated = cutter.outdated(refs, known)
     batch: list[Entry] = []
     passing: list[Skipped] = []
     moved: dict[tuple[str, str | None], Ref] = {}
@@ -143,21 +149,27 @@ def ingest(source: Source, store: VectorStore, space: Space, report: Report, cut
             characters += size
             chunks += len(entry.chunks)
         report(Progress("chunking", done, len(outdated), characters))
-    refs = [moved.get((ref.hash, ref.path), ref) for ref in listing.refs] if moved else listing.refs
+    if moved:
+        refs = [moved.get((ref.hash, ref.path), ref) for ref in refs]
     placed = [ref for ref in refs if ref.hash in known and known[ref.hash].skip is None]
-    skipped = sorted([*listing.skipped, *passing, *refused(refs, known)], key=lambda item: item.path)
-    written = store.write(
-        batch,
-        space,
-        View(
-            builders=("code", "docs"),
-            members=[member for ref in placed for member in members(ref, known[ref.hash])],
-            seen=listing.seen,
-            skipped=skipped,
-            worktrees=source.worktrees(),
-        ),
-    )
-    return Ingested(listing, placed, skipped, frozenset(added), reused + written.reused, written.dropped.artifacts)
+    skipped = sorted([*left_out, *passing, *refused(refs, known)], key=lambda item: item.path)
+    members = [member for ref in placed for member in scope.members(ref, known[ref.hash])]
+    seen = View(scope.builders, members, listing.seen, skipped, source.worktrees())
+    if scope.corpus is None:
+        written = store.write(batch, space, seen)
+        removed = written.dropped.artifacts
+    else:
+        before = store.members(scope.corpus)
+        kept = scope.kept(before)
+        # What other builds left out is still left out.
+        others = [item for item in store.skipped() if not scope.names(item.path)]
+        written = store.write(batch, space, replace(seen, members=[*members, *kept], skipped=[*skipped, *others]))
+        skipped += scope.unlisted(refs, skipped)
+        now = {member.hash for member in (*members, *kept)}
+        there = {member.hash for member in before}
+        removed = len(there - now)
+        added |= {member.hash for member in members} - there
+    return Ingested(listing, placed, skipped, frozenset(added), reused + written.reused, removed)
 
 
 def store_some(source: Source, store: VectorStore, refs: Sequence[Ref]) -> list[Member]:
@@ -171,7 +183,7 @@ def store_some(source: Source, store: VectorStore, refs: Sequence[Ref]) -> list[
         member
         for ref in refs
         if ref.hash in entries
-        for member in members(replace(ref, hash=entries[ref.hash].ref.hash), _known(entries[ref.hash]))
+        for member in WHOLE.members(replace(ref, hash=entries[ref.hash].ref.hash), _known(entries[ref.hash]))
     ]
 
 
@@ -180,29 +192,12 @@ def digest(chunk: Chunk) -> bytes:
     return hashlib.sha256(chunking.passage(chunk).encode("utf-8", "surrogatepass")).digest()
 
 
-def corpus_of(kind: Kind) -> str:
-    """Which of the two default corpora a kind belongs to."""
-    return "code" if kind in CODE_KINDS else "docs"
-
-
 def refused(refs: Iterable[Ref], known: Mapping[str, Known]) -> Iterator[Skipped]:
     """What is left out by a verdict that the store remembers."""
     for ref in refs:
         verdict = known.get(ref.hash)
         if verdict is not None and verdict.skip is not None:
             yield Skipped(ref.path or ref.hash, verdict.skip, verdict.detail, ref.hash)
-
-
-def members(ref: Ref, known: Known) -> Iterator[Member]:
-    """Where an artifact belongs. A notebook's Markdown cells are documents, its code cells code, its raw cells none."""
-    for part in known.parts:
-        if part is Part.WHOLE:
-            corpus = corpus_of(ref.kind)
-            yield Member(corpus, corpus, ref.hash, part, ref.path, ref.kind)
-        elif part is Part.CODE:
-            yield Member("code", "code", ref.hash, part, ref.path, Kind.CODE)
-        elif part is Part.DOC:
-            yield Member("docs", "code", ref.hash, part, ref.path, Kind.DOC)
 
 
 def _known(entry: Entry) -> Known:

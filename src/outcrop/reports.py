@@ -134,6 +134,31 @@ class NormaliseReport:
 
 
 @dataclass(frozen=True, slots=True)
+class UpsertReport:
+    """What storing a caller's records did.
+
+    Attributes:
+        added: Records that were not there.
+        changed: Records that had another text, kind, path, project or metadata.
+        unchanged: Records that stood there word for word.
+        embedded: Chunks that went through the model.
+        reused: New chunks whose vector was already there.
+        characters: Characters that went through the model.
+        cut: Passages that were longer than the embedder reads, so that it saw their beginning only.
+        seconds: Wall time.
+    """
+
+    added: int
+    changed: int
+    unchanged: int
+    embedded: int
+    reused: int
+    characters: int
+    cut: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How far a build is; sent to whoever asked for it, a few times a second at most.
 

@@ -12,6 +12,7 @@ from outcrop.model import Kind
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _SIZE = re.compile(r"\s*(\d{1,15})\s*(?:([kmg])i?b?|b)?\s*", re.ASCII | re.IGNORECASE)
+_SWITCHES = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SECRET_NAME = re.compile(r"[A-Za-z_][\w.:/@-]{0,199}", re.ASCII)
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
@@ -78,6 +79,13 @@ def _whole(raw: object) -> int:
     if not isinstance(raw, int) or isinstance(raw, bool):
         raise _Expected("a whole number")
     return raw
+
+
+def _switch(raw: object) -> bool:
+    said = str(raw).strip().lower()
+    if not isinstance(raw, str | bool) or said not in _SWITCHES:
+        raise _Expected("true or false")
+    return _SWITCHES[said]
 
 
 def _size(raw: object) -> int:
@@ -176,4 +184,5 @@ _CHECKS: dict[str, Callable[[object], object]] = {
     "exclude": _texts,
     "include_secrets": _texts,
     "kinds": _kinds,
+    "raw_cells": _switch,
 }

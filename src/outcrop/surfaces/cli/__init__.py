@@ -30,6 +30,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "push": ("transfer", "Send the vectors to another copy of the repository."),
     "pull": ("transfer", "Get the vectors of another copy and fill the index."),
     "embedder": ("embedder", "Show which embedder is set, or try it with one real call."),
+    "probe": ("probe", "Test whether a passage is found by its meaning, on this machine."),
+    "call": ("call", "Call a capability by name, with JSON in and out."),
     "config": ("config", "Show every setting and where its value came from."),
     "completion": ("completion", "Print the script that makes a shell complete outcrop's commands."),
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from outcrop.errors import UsageError
 from outcrop.surfaces.cli.options import (
     Command,
     branch_option,
@@ -30,6 +31,7 @@ outcrop index --dry-run
 outcrop index --verbose --exclude 'vendor/' --max-bytes '4 MiB'
 outcrop index --rev v2.1
 outcrop index --json | jq .embedded
+outcrop index --corpus notebooks lab/ '**/*.ipynb'
 """
 
 REBUILD_EXAMPLES = """
@@ -45,7 +47,9 @@ quiet_option = click.option("--quiet", "-q", is_flag=True, help="Say nothing unl
 @click.command(
     "index", cls=Command, examples=INDEX_EXAMPLES, short_help="Index what is new or changed here, forget what is gone."
 )
-@path_argument
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
+@click.option("--corpus", metavar="NAME", help="Build a corpus of your own: the paths that are named are all of it.")
+@click.option("--no-prune", is_flag=True, help="With --corpus: keep what earlier builds put in and no path names now.")
 @rev_option
 @branch_option
 @click.option("--dry-run", "-n", is_flag=True, help="Only say what would be indexed, and what would be embedded where.")
@@ -56,7 +60,9 @@ quiet_option = click.option("--quiet", "-q", is_flag=True, help="Say nothing unl
 @listing_options
 @embedder_options
 def index_command(
-    path: Path | None,
+    paths: tuple[str, ...],
+    corpus: str | None,
+    no_prune: bool,
     rev: str | None,
     dry_run: bool,
     verbose: bool,
@@ -70,18 +76,38 @@ def index_command(
     PATH is a folder, a place in a git repository or Fossil checkout, which is then indexed whole, or a Fossil
     repository file; without it, the current folder.
     What did not change is not read or embedded again. The index lives inside the repository.
+
+    With --corpus, the PATHs are files, folders and patterns (quoted, ** for any depth), from the current folder.
     """
-    where = directory / path if path else directory
+    where, own = _own_corpus(directory, paths, corpus, no_prune)
     if dry_run:
         with open_index(where, flags, rev=rev) as index:
-            plan = index.plan()
+            plan = index.plan(**own)
         if as_json:
             show_json(plan)
         else:
             for line in plan_lines(plan):
                 show(line)
         return
-    _build(where, flags, rev=rev, rebuild=False, verbose=verbose, quiet=quiet, as_json=as_json)
+    _build(where, flags, own, rev=rev, verbose=verbose, quiet=quiet, as_json=as_json)
+
+
+def _own_corpus(
+    directory: Path, paths: tuple[str, ...], corpus: str | None, no_prune: bool
+) -> tuple[Path, dict[str, Any]]:
+    """Where the index is, and the arguments that make a build one of a corpus of one's own."""
+    if corpus is not None:
+        if not paths:
+            raise UsageError(
+                "a corpus is the paths that are named, and none is", f"outcrop index --corpus {corpus} PATH"
+            )
+        here = directory.absolute()
+        return directory, {"corpus": corpus, "paths": [here / path for path in paths], "prune": not no_prune}
+    if no_prune:
+        raise UsageError("--no-prune goes with --corpus", "outcrop index --corpus NAME --no-prune PATH")
+    if len(paths) > 1:
+        raise UsageError("an index is of one folder or repository", "To build a corpus of several paths: --corpus NAME")
+    return (directory / paths[0] if paths else directory), {}
 
 
 @click.command(
@@ -107,18 +133,25 @@ def rebuild_command(
     Hardly ever needed: `outcrop index` notices by itself what changed, also another model.
     """
     where = directory / path if path else directory
-    _build(where, flags, rev=rev, rebuild=True, verbose=verbose, quiet=quiet, as_json=as_json)
+    _build(where, flags, {"rebuild": True}, rev=rev, verbose=verbose, quiet=quiet, as_json=as_json)
 
 
 def _build(
-    where: Path, flags: dict[str, Any], *, rev: str | None, rebuild: bool, verbose: bool, quiet: bool, as_json: bool
+    where: Path,
+    flags: dict[str, Any],
+    arguments: dict[str, Any],
+    *,
+    rev: str | None,
+    verbose: bool,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     try:
         with (
             progress(quiet=quiet) as display,
             open_index(where, flags, rev=rev, before_asking=display.hide) as index,
         ):
-            result = index.build(progress=display, rebuild=rebuild)
+            result = index.build(progress=display, **arguments)
     except (KeyboardInterrupt, click.Abort) as stop:
         note("\noutcrop: stopped; what was done is kept\n  → outcrop index goes on where it was")
         raise click.exceptions.Exit(outcome(KeyboardInterrupt()).exit) from stop

@@ -91,6 +91,7 @@ listing_options = _all(
             multiple=True,
             help="Index what matches although its name says that it holds secrets. Repeatable.",
         ),
+        click.option("--raw-cells", is_flag=True, default=None, help="Raw cells of notebooks are documents too."),
     ]
 )
 """Settings that decide which files; only commands that build take them."""
