@@ -26,8 +26,8 @@ CHUNKER = f"outcrop/{chunking.VERSION}"
 BATCH_ARTIFACTS = 500
 """Artifacts read from the tables at a time."""
 
-BATCH_BYTES = 24 << 20
-"""Blobs handed over at a time: some 10,000 chunks, which a Fossil repository takes in one short transaction."""
+BATCH_BYTES = 64 << 20
+"""Blobs handed over at a time: some 25,000 chunks; the store cuts that smaller where it has to."""
 
 VECTORS_AT_ONCE = 10_000
 """Vectors of one transaction."""

@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from outcrop import terms
+from outcrop.courtesy import begin_quietly
 from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, StoreError, StoreFull, StoreLocked
 
 SCHEMA_VERSION = 1
@@ -55,7 +56,7 @@ def connect(path: Path, create: bool, guest: bool = False) -> sqlite3.Connection
                 (path.parent / ".gitignore").write_text("*\n", "utf-8")
         database = _open(path, create, guest)
         try:
-            _ensure_schema(database, path, create)
+            _ensure_schema(database, path, create, guest)
         except BaseException:
             database.close()
             raise
@@ -107,12 +108,12 @@ def _connection(path: Path, options: str) -> sqlite3.Connection:
     )
 
 
-def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool) -> None:
+def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, guest: bool) -> None:
     version = _schema_version(database)
     if version is None:
         if not create:
             raise IndexMissing(f"there is no index in {path}", "Run: outcrop index")
-        with transaction(database):
+        with transaction(database, guest):
             if _schema_version(database) is None:
                 _create_schema(database)
         return
@@ -122,7 +123,7 @@ def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool) -> No
             "Update Outcrop, or drop the index with: outcrop clear --all",
         )
     while version < SCHEMA_VERSION:
-        with transaction(database):
+        with transaction(database, guest):
             for statement in _statements(MIGRATIONS[version]):
                 database.execute(statement)
             version += 1
@@ -184,9 +185,12 @@ def moment(database: sqlite3.Connection) -> str:
 
 
 @contextmanager
-def transaction(database: sqlite3.Connection) -> Iterator[None]:
-    """One write transaction: everything inside, or nothing."""
-    database.execute("BEGIN IMMEDIATE")
+def transaction(database: sqlite3.Connection, guest: bool = False) -> Iterator[None]:
+    """One write transaction: everything inside, or nothing. A guest begins when nobody else is there."""
+    if guest:
+        begin_quietly(database)
+    else:
+        database.execute("BEGIN IMMEDIATE")
     try:
         yield
         database.execute("COMMIT")

@@ -65,9 +65,15 @@ class DatabaseFile:
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
         """One write transaction."""
-        with self.reading(create=True) as database, transaction(database):
-            count_change(database)
+        with self.reading(create=True) as database, self.transaction(database):
             yield database
+
+    @contextmanager
+    def transaction(self, database: sqlite3.Connection) -> Iterator[None]:
+        """One write transaction on a connection of this file."""
+        with transaction(database, self.guest):
+            count_change(database)
+            yield
 
     @contextmanager
     def apart(self) -> Iterator[sqlite3.Connection]:
@@ -180,8 +186,7 @@ class DatabaseFile:
             rows = keywords.rows_of_chunks(database)
             database.execute("ATTACH ':memory:' AS aside")
             keywords.stage(database, rows, "aside")
-            with transaction(database):
-                count_change(database)
+            with self.transaction(database):
                 keywords.empty(database)
                 if not keywords.append(database, "aside"):
                     keywords.insert(database, rows)

@@ -112,8 +112,7 @@ class SqliteStore:
             return Written(0, 0)
         with self.file.apart() as database:
             layout = writes.lay_out(database, prepared)
-            with transaction(database):
-                count_change(database)
+            with self.file.transaction(database):
                 if space is not None:
                     writes.set_space(database, space)
                 written = writes.put_in(database, prepared, layout)
@@ -145,7 +144,7 @@ class SqliteStore:
         """Store a vector for every chunk that has one of these digests; with a revision, declare the view complete."""
         with self._reading(create=True) as database:
             placed = writes.place_vectors(database, space, digests, vectors)
-            with transaction(database):
+            with transaction(database, self.file.guest):
                 if meta(database, "changes") != placed.changes:
                     placed = writes.place_vectors(database, space, digests, vectors)
                 count_change(database)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from outcrop.blobs import FOLDER
+from outcrop.courtesy import begin_quietly
 from outcrop.errors import BlobError, StoreDamaged, StoreError, StoreFull, StoreLocked
 from outcrop.model import Skipped, SkipReason
 from outcrop.records import Moved
@@ -148,7 +149,7 @@ class FossilTransfer:
         with self._opened() as database:
             database.execute("PRAGMA cache_spill = OFF")
             database.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            database.execute("BEGIN IMMEDIATE")
+            begin_quietly(database)
             try:
                 database.execute(_TABLE)
                 times = _times(database)

@@ -1,0 +1,48 @@
+"""Writing into a database that belongs to another program without ever being in that program's way.
+
+A program that read inside its transaction and now wants to write fails at once when somebody else is writing: that is
+how ``fossil commit`` ends while an index is written. So a write begins only at a moment when nobody reads or writes;
+whoever comes later waits for their first read, which every program does patiently, and not for their first write.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+
+PATIENCE = 15.0
+"""Seconds of looking for a quiet moment; where pages are viewed without a pause there is none."""
+
+PAUSE = 0.03
+"""Seconds between two looks, on average; each of them is in the way for some microseconds."""
+
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def begin_quietly(database: sqlite3.Connection) -> None:
+    """Begin a write transaction when nobody has one, not even for reading.
+
+    After ``PATIENCE`` it takes its turn like anybody else, waiting as long as the connection's time-out says.
+
+    Args:
+        database: With no transaction open.
+
+    Raises:
+        sqlite3.OperationalError: As ``BEGIN IMMEDIATE`` does.
+    """
+    (timeout,) = database.execute("PRAGMA busy_timeout").fetchone()
+    database.execute("PRAGMA busy_timeout = 0")
+    try:
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            try:
+                database.execute("BEGIN EXCLUSIVE")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in _LOCKED:
+                    raise
+            time.sleep(random.uniform(0.5, 1.5) * PAUSE)
+    finally:
+        database.execute(f"PRAGMA busy_timeout = {timeout}")
+    database.execute("BEGIN IMMEDIATE")
