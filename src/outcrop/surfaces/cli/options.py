@@ -115,6 +115,9 @@ def open_index(
         rev: Commit to index instead of the working tree.
         before_asking: Called before a person is asked whether text may leave the machine.
     """
+    # numpy's BLAS would start a thread for each processor and let it spin for a tenth of a second, which takes that
+    # processor from the model. A command that ends soon has no use for them: one question is scored as it is read.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Imported here because it takes longer than all the rest: `--help` and shell completion of a command do without.
     from outcrop.surfaces.cli.opening import open_here
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +83,6 @@ def search_command(
     counts matching words too. The last line says by which mode the hits were found, and why, where it is not the one
     that was asked for.
     """
-    # numpy's BLAS would start a thread for each processor and let it spin for a tenth of a second, which takes that
-    # processor from the model; one question is scored as it is read and needs none of them.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     text = " ".join(readable(word) for word in query)
     with open_index(directory, flags, rev=rev) as index:
         answer = index.search(
