@@ -28,6 +28,7 @@ FLOORS: dict[str, int] = {
     "kinds": 1,
     "decoding": 1,
     "blobs": 1,
+    "courtesy": 1,
     "chunking": 1,
     "sources": 2,
     "embedders": 2,
