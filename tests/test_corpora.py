@@ -312,7 +312,7 @@ def test_a_listed_file_always_names_itself(parts: list[str]) -> None:
 
 
 def test_editing_is_live(tmp_path: Path, opened: Opener) -> None:
-    """One file of a large corpus: edit, build, ask. The limit is for slow machines; benchmarks/writes.py has the figure."""
+    """One file of a large corpus. The limit is for slow machines; see benchmarks/writes.py for the figure."""
     words = [f"word{number}" for number in range(997)]
     files: dict[str, str | bytes] = {}
     for number in range(200):

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from outcrop.errors import UsageError
 
@@ -79,12 +79,23 @@ def _schema(annotation: Any) -> Schema:
     if origin is dict:
         return {"type": "object"}
     if is_typeddict(annotation):
-        fields = get_type_hints(annotation, include_extras=True)
-        required = [name for name in fields if name in annotation.__required_keys__]
-        return _object({name: _schema(each) for name, each in fields.items()}, required)
+        fields = _fields(annotation)
+        required = [name for name, (_, needed) in fields.items() if needed]
+        return _object({name: _schema(each) for name, (each, _) in fields.items()}, required)
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return {"enum": [str(each) for each in annotation]}
     raise TypeError(f"no schema for {annotation!r}")
+
+
+def _fields(annotation: Any) -> dict[str, tuple[Any, bool]]:
+    """Annotation of each field of a ``TypedDict``, and whether it is required.
+
+    ``__required_keys__`` does not know where annotations are strings, as they are in modules that postpone them.
+    """
+    return {
+        name: (get_args(each)[0], False) if get_origin(each) is NotRequired else (each, True)
+        for name, each in get_type_hints(annotation, include_extras=True).items()
+    }
 
 
 def _object(properties: Schema, required: list[str]) -> Schema:
@@ -101,12 +112,12 @@ def _check(value: Any, annotation: Any, where: str, caller: str) -> None:
         for place, item in enumerate(value):
             _check(item, inner[0], f"{where}[{place}]", caller)
     elif is_typeddict(annotation) and isinstance(value, Mapping):
-        fields = get_type_hints(annotation, include_extras=True)
+        fields = _fields(annotation)
         _refuse_unknown(value, fields, "field", f"{caller}: {where}")
-        for name, each in fields.items():
+        for name, (each, needed) in fields.items():
             if name in value:
                 _check(value[name], each, f"{where}.{name}", caller)
-            elif name in annotation.__required_keys__:
+            elif needed:
                 raise UsageError(f"{caller}: {where} has no {name!r}", f"It takes {_expectation(each)}.")
     elif not _fits(value, annotation):
         raise UsageError(f"{caller}: {where} cannot be {_shorten(value)}", f"It takes {_expectation(annotation)}.")

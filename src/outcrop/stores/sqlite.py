@@ -122,11 +122,16 @@ class SqliteStore:
 
     def upsert(self, corpus: str, records: Sequence[RecordEntry], space: Space) -> Upserted:
         """Write records of a caller; one of the same id gives way."""
-        with self.file.changing() as database:
+        with self._reading(create=True) as database:
+            outdated = upserts.outdated(database, corpus, records)
             state = self.state()
-            if state is None or state.space != space:
-                writes.set_space(database, space)
-            return upserts.put_in(database, corpus, records)
+        done = Upserted(0, 0, 0, 0)
+        if outdated or state is None or state.space != space:
+            with self.file.changing() as database:
+                if state is None or state.space != space:
+                    writes.set_space(database, space)
+                done = upserts.put_in(database, corpus, outdated)
+        return replace(done, unchanged=len(records) - len(outdated))
 
     def remove_records(self, corpus: str, ids: Sequence[str]) -> int:
         """Take records out; returns how many of them were there."""

@@ -20,23 +20,24 @@ NOBODY = ""
 """Builder of records: no build's pruning takes them out."""
 
 
+def outdated(database: sqlite3.Connection, corpus: str, records: Sequence[RecordEntry]) -> list[RecordEntry]:
+    """Those that do not stand there word for word."""
+    return [
+        record
+        for record in records
+        if _stored(database, corpus, record.id) != (record.project, record.entry.ref.hash, record.metadata)
+        or not _is_cut(database, record)
+    ]
+
+
 def put_in(database: sqlite3.Connection, corpus: str, records: Sequence[RecordEntry]) -> Upserted:
-    """Write records inside the open transaction; one of the same id gives way."""
-    added = changed = unchanged = 0
+    """Write records that are new or changed inside the open transaction; one of the same id gives way."""
+    added = changed = 0
     given_up: set[tuple[str, str]] = set()
     fresh: list[RecordEntry] = []
     for record in records:
         ref = record.entry.ref
-        before = database.execute(
-            "SELECT project, hash, metadata FROM fx_vec_record WHERE corpus = ? AND id = ?", (corpus, record.id)
-        ).fetchone()
-        recipe = database.execute(
-            "SELECT recipe FROM fx_vec_artifact WHERE project = ? AND hash = ?", (record.project, ref.hash)
-        ).fetchone()
-        cut = recipe is not None and recipe[0] == record.entry.recipe
-        if before == (record.project, ref.hash, record.metadata) and cut:
-            unchanged += 1
-            continue
+        before = _stored(database, corpus, record.id)
         if before is None:
             added += 1
         else:
@@ -51,11 +52,11 @@ def put_in(database: sqlite3.Connection, corpus: str, records: Sequence[RecordEn
             "INSERT OR REPLACE INTO fx_vec_member VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (EVERYWHERE, corpus, NOBODY, record.project, ref.hash, Part.WHOLE, ref.path or "", ref.kind),
         )
-        if not cut:
+        if not _is_cut(database, record):
             fresh.append(record)
     reused = _insert(database, fresh)
     _drop_unnamed(database, given_up)
-    return Upserted(added, changed, unchanged, reused)
+    return Upserted(added, changed, 0, reused)
 
 
 def remove(database: sqlite3.Connection, corpus: str, ids: Iterable[str]) -> int:
@@ -87,6 +88,22 @@ def note(database: sqlite3.Connection, project: str, hash: str, corpora: Sequenc
     ).fetchall()
     rows.sort(key=lambda row: row[0] not in corpora)
     return RecordNote(rows[0][1], json.loads(rows[0][2])) if rows else None
+
+
+def _stored(database: sqlite3.Connection, corpus: str, id: str) -> tuple[str, str, str] | None:
+    """Project, hash and metadata of a record."""
+    row: tuple[str, str, str] | None = database.execute(
+        "SELECT project, hash, metadata FROM fx_vec_record WHERE corpus = ? AND id = ?", (corpus, id)
+    ).fetchone()
+    return row
+
+
+def _is_cut(database: sqlite3.Connection, record: RecordEntry) -> bool:
+    """Whether its chunks are there, as they would be cut now."""
+    row = database.execute(
+        "SELECT recipe FROM fx_vec_artifact WHERE project = ? AND hash = ?", (record.project, record.entry.ref.hash)
+    ).fetchone()
+    return row is not None and row[0] == record.entry.recipe
 
 
 def _insert(database: sqlite3.Connection, records: Sequence[RecordEntry]) -> int:
