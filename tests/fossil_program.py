@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import sqlite3
 import subprocess
+import time
 import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -223,3 +227,29 @@ def _write_pending(fossil: Fossil, repository: Path, ticket: str) -> None:
     fossil.post(repository, "/wikiajax/save", cookie, page="Feeding times", content="pending edit", **markdown)
     ((pending,),) = query(repository, "SELECT count(*) FROM modreq")
     assert pending == 4
+
+
+@contextmanager
+def serving(fossil: Fossil, repository: Path, user: str = "") -> Iterator[str]:
+    """The repository behind a real server on this machine; gives its address, with a ``name:password@`` if wanted."""
+    # Its children would live on for a minute after the server ended.
+    fossil.run("settings", "backoffice-disable", "1", "-R", repository)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        ["fossil", "server", "--localhost", "--nojail", "-P", str(port), repository],
+        env=fossil.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        for _ in range(500):
+            with socket.socket() as attempt:
+                if attempt.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.02)
+        yield f"http://{user}127.0.0.1:{port}/"
+    finally:
+        server.terminate()
+        server.wait()

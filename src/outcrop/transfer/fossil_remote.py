@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,10 @@ PROGRAM = "fossil"
 SECONDS = 3600.0
 """How long one exchange may take: thousands of blobs over a slow line."""
 
-_MOVED = re.compile(r"^Unversioned-file (sent|received): vec/", re.MULTILINE)
+SECONDS_LOCKED = 20.0
+"""How long to wait for another program's transaction."""
+
+_MOVED = re.compile(r"[\r\n]Unversioned-file (sent|received): vec/")
 _PASSWORD = re.compile(r"://[^/@\s]*@")
 _REFUSAL = b"pragma uv-pull-only"
 
@@ -67,6 +71,8 @@ def _run(repository: Path, *arguments: str, folder: Path | None) -> str:
         )
     # With this variable the program takes itself for a CGI script.
     environment = {name: value for name, value in os.environ.items() if name != "GATEWAY_INTERFACE"}
+    # The program does nothing for somebody whom the repository does not know, as under the login of a service.
+    environment.setdefault("FOSSIL_USER", _owner(repository))
     try:
         done = subprocess.run(
             [program, "unversioned", *arguments, "-R", str(repository.absolute())],
@@ -83,3 +89,16 @@ def _run(repository: Path, *arguments: str, folder: Path | None) -> str:
         words = _PASSWORD.sub("://", " ".join(done.stderr.decode("utf-8", "replace").split()))
         raise StoreError(f"fossil could not reach the other copy ({words[:300]})", "Try: fossil uv sync --verbose")
     return output
+
+
+def _owner(repository: Path) -> str:
+    """The login of the repository's owner in this copy."""
+    try:
+        database = sqlite3.connect(f"{repository.absolute().as_uri()}?mode=ro", uri=True, timeout=SECONDS_LOCKED)
+        try:
+            found = database.execute("SELECT login FROM user WHERE cap GLOB '*s*' ORDER BY uid LIMIT 1").fetchall()
+        finally:
+            database.close()
+    except sqlite3.Error as error:
+        raise StoreError(f"{repository} cannot be read ({error})", "Look at: fossil test-integrity") from error
+    return str(found[0][0]) if found else "anonymous"
