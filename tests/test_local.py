@@ -308,3 +308,22 @@ socket.socket = socket.create_connection = socket.getaddrinfo = refuse
     run = run_python(program + EMBED, tmp_path)
     assert json.loads(run.stdout)[0] is None, run.stderr
     assert run.stderr == ""
+
+
+def test_the_engine_writes_and_queues_nothing_about_its_use(model_cache: Path, tmp_path: Path) -> None:
+    LocalEmbedder(model_cache).load()
+    script = (
+        "import sys, pathlib; from outcrop.embedders.local import LocalEmbedder\n"
+        "LocalEmbedder(pathlib.Path(sys.argv[1])).embed_queries(['where do we close sessions?'])\n"
+    )
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "ORT_"))}
+    home = tmp_path / "home"
+    home.mkdir()
+    run = subprocess.run(
+        [sys.executable, "-c", script, str(model_cache)],
+        env=environ | {"HOME": str(home)},
+        capture_output=True,
+        text=True,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert [str(path.relative_to(home)) for path in home.rglob("*")] == []

@@ -184,6 +184,11 @@ def _cells(book: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _source(cell: dict[str, Any], number: int) -> str:
+    # JSON can spell half a surrogate pair, which no other text has and no database takes.
+    return _spelled(cell, number).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _spelled(cell: dict[str, Any], number: int) -> str:
     source = cell.get("source", cell.get("input", ""))
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)

@@ -14,6 +14,7 @@ from outcrop.embedders import layout
 from outcrop.embedders.fit import presentable
 from outcrop.embedders.parallel import processors, spread
 from outcrop.embedders.recipes import Recipe, Wishes, plan_for
+from outcrop.embedders.runtime import open_session
 from outcrop.errors import BadConfig, DimensionMismatch, EmbedderError, EmbedderUnavailable
 from outcrop.model import Space
 from outcrop.ports import Matrix
@@ -137,15 +138,9 @@ class FolderEmbedder:
             return self._loaded
 
     def _open_graph(self) -> Any:
-        # Here, because it takes as long as everything else at start-up and most commands never embed.
-        import onnxruntime
-
-        onnxruntime.disable_telemetry_events()
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # errors only: standard error belongs to our own messages
         try:
-            session = onnxruntime.InferenceSession(str(self._layout.graph), options, providers=["CPUExecutionProvider"])
+            assert self._layout.graph is not None
+            session = open_session(self._layout.graph)
         except Exception as error:
             raise EmbedderUnavailable(f"{self._layout.graph} cannot be loaded: {error}", "Export it again.") from error
         strange = {entry.name for entry in session.get_inputs()} - INPUTS

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from outcrop.embedders.runtime import open_session
 from outcrop.errors import EmbedderError
 from outcrop.ports import Vector
 
@@ -29,15 +30,7 @@ class Session:
     """
 
     def __init__(self, path: Path) -> None:
-        # Here, because it takes as long as everything else at start-up and most commands never embed.
-        import onnxruntime
-
-        onnxruntime.disable_telemetry_events()
-        options = onnxruntime.SessionOptions()
-        # Threads over whole texts use the processor better than threads inside one text, by half.
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # errors only: standard error belongs to our own messages
-        self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        self._session = open_session(path)
         self._fused = [entry.name for entry in self._session.get_inputs()] == ["ids"]
 
     def mean(self, ids: list[int]) -> Vector:
