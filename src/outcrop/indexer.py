@@ -93,7 +93,7 @@ def build(
         moved = Moved(0, 0)
         if transfer is not None:
             shared = sync.current(transfer)
-            if shared != (space, revision):
+            if shared != (space, revision) or done.added or tally.embedded:
                 report(Progress("writing", 0, 0))
                 changed = done.added if shared == (space, before) else None
                 moved = sync.export(store, transfer, hashes, space, revision, changed)
