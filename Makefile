@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup system demo test check bench clean
+.PHONY: setup system demo test probe check bench clean
 
 $(BIN)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Outcrop needs Python 3.11 or newer; say: make PYTHON=python3.12 …") if sys.version_info < (3, 11) else 0'
@@ -25,6 +25,10 @@ system:
 demo: setup
 	$(BIN)/python examples/demo.py demo
 
+# Does a real model retrieve on meaning, through the shipped query?
+probe: setup
+	$(BIN)/outcrop probe
+
 test: system setup
 	$(BIN)/python -m pytest
 
@@ -35,6 +39,7 @@ bench: system setup
 	$(BENCHMARK)/scan.py
 	$(BENCHMARK)/coldstart.py
 	$(BENCHMARK)/index.py
+	$(BENCHMARK)/writes.py
 	$(BENCHMARK)/retrieval.py
 
 check:

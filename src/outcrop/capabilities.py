@@ -10,16 +10,14 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from outcrop import app, chunking, embedder_check, model
+from outcrop.app import Index
 from outcrop.errors import FormatError, UsageError
 from outcrop.kinds import kind_of
 from outcrop.model import Kind, Mode
 from outcrop.schemas import Schema, check_arguments, schema_of
-
-if TYPE_CHECKING:
-    from outcrop.app import Index
 
 Names = str | list[str] | None
 Paths = Annotated[str | list[str] | None, "only paths that match a pattern in .gitignore syntax"]

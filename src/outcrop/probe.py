@@ -184,14 +184,13 @@ def probe(task: Task, candidates: Sequence[Candidate], make_store: Callable[[], 
 
 
 def _expected_cell(task: Task, cells: Sequence[Chunk]) -> int:
-    holding = {chunk.cell for chunk in cells if _holds(chunk.text, task.expected)} - {None}
+    holding = {each.cell for each in cells if each.cell is not None and _holds(each.text, task.expected)}
     if len(holding) != 1:
-        found = (
-            f"cells {', '.join(str(cell) for cell in sorted(holding, key=str))} hold" if holding else "no cell holds"
-        )
+        numbers = ", ".join(str(cell + 1) for cell in sorted(holding))
+        found = f"cells {numbers} hold" if holding else "no cell holds"
         raise UsageError(f"{found} the text {task.expected!r}", "Give a text that stands in exactly one cell")
     (cell,) = holding
-    return int(cell or 0)
+    return cell
 
 
 def _ask(
@@ -266,8 +265,8 @@ def _holds(text: str, piece: str) -> bool:
     return " ".join(piece.split()).casefold() in " ".join(text.split()).casefold()
 
 
-def _no_index(question: Question) -> Answer:
-    raise AssertionError(f"the probe's own collection is gone, asked: {question.text}")
+def _no_index(question: Question, reason: str | None) -> Answer:
+    raise AssertionError(f"the probe's own collection is gone ({reason}), asked: {question.text}")
 
 
 class _OneNotebook:
