@@ -21,7 +21,7 @@ from outcrop.reports import Progress
 WRITE_CHARACTERS = 16_000_000
 """Text gathered before it is written: a large transaction, yet a bounded memory."""
 
-WRITE_CHUNKS = 8_000
+WRITE_CHUNKS = 10_000
 """Passages of one transaction, roughly: while it lasts, a fifth of a second, nobody commits to a Fossil repository."""
 
 UNSETTLED = frozenset({SkipReason.VANISHED, SkipReason.UNREADABLE})

@@ -70,7 +70,7 @@ def export(
     gone = {name for name in there if (hash := blobs.hash_of(name)) is not None and hash not in wanted}
     # Another copy's blob of the same texts is as good as ours: rewriting it would only make both copies sync for ever.
     kept = {} if changed is not None else _fingerprints(transfer, space)
-    fresh = sorted(wanted if changed is None else wanted.intersection(changed))
+    fresh = sorted(hash for hash in wanted if changed is None or hash in changed or blobs.name_of(hash) not in there)
     moved = Moved(0, 0)
     adds: dict[str, bytes] = {}
     for start in range(0, len(fresh), BATCH_ARTIFACTS):
