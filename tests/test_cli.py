@@ -348,6 +348,11 @@ def test_a_damaged_index_is_a_message_and_rebuild_is_the_way_out(run: Run, folde
     store = Path(json.loads(run("status", "--json").out)["store"])
     store.write_bytes(b"this is no database" * 1000)
     result = run("search", "descale")
+    assert result.code == 0
+    assert result.out.startswith("AGENTS.md:")
+    assert "keyword only" in result.out
+    assert "outcrop rebuild" in result.out
+    result = run("index")
     assert result.code == 1
     assert result.err.startswith("outcrop: ")
     assert "rebuild" in result.err

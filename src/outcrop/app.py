@@ -157,11 +157,11 @@ class Index:
         questions = [Question(text, mode_of(mode), k, wanted, min_score) for text in texts]
         return search_all(questions, self._store, self.source, self.embedder, self._search_files)
 
-    def _search_files(self, question: Question) -> Answer:
+    def _search_files(self, question: Question, reason: str | None) -> Answer:
         # Imported here: only a source without an index needs it.
         from outcrop.fallback import search_files
 
-        return search_files(question, self.source, SqliteStore(None, self.source.worktree))
+        return search_files(question, self.source, SqliteStore(None, self.source.worktree), reason)
 
     def match(self, documents: Sequence[str], queries: Sequence[str], *, k: int = 1) -> Matches:
         """Score every document for every query, all embedded up front.
@@ -231,7 +231,7 @@ class Index:
 
         scope = self._scope(corpus, paths, prune)
         if rebuild:
-            self.clear()
+            upkeep.start_over(self._store, named=self.settings.store is not None)
         # Somebody who keeps the index elsewhere has not asked for blobs in the repository.
         transfer = None if self.settings.store or corpus is not None else sharing.transfer_of(self.source)
         report = build(self.source, self._store, self.embedder, progress, transfer, scope)

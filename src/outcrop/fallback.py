@@ -18,13 +18,14 @@ CHARACTERS_A_SECOND = 60_000
 """What a first index with the default model gets through, for the estimate."""
 
 
-def search_files(question: Question, source: Source, scratch: VectorStore) -> Answer:
+def search_files(question: Question, source: Source, scratch: VectorStore, reason: str | None = None) -> Answer:
     """Answer from the source's files by words alone.
 
     Args:
         question: What was asked.
         source: What to read.
         scratch: An empty store that is thrown away afterwards; gives the same passages and ranking as an index.
+        reason: Why the index that there is cannot be used; None where there is none.
 
     Raises:
         UsageError: The filter names what does not exist.
@@ -41,7 +42,8 @@ def search_files(question: Question, source: Source, scratch: VectorStore) -> An
         scratch.replace(View(("code", "docs"), members, {}, (), frozenset({source.worktree})))
         found = scratch.keyword(words, max(search.POOL, question.k), wanted)
         passages = scratch.passages([item.id for item in found], wanted)
-    return search.keyword_answer(question, passages, found, words, _reason(refs, characters), None)
+    why = _reason(refs, characters) if reason is None else f"{reason}. The files were searched by words instead"
+    return search.keyword_answer(question, passages, found, words, why, None)
 
 
 def _may_answer(ref: Ref, wanted: Filter) -> bool:

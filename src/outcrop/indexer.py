@@ -29,6 +29,9 @@ FEWEST_TEXTS = 8
 EMBED_SECONDS = 2.0
 """Work that is handed over at a time, as far as the last time tells: how long Ctrl-C and the next progress may take."""
 
+FIRST_FLUSH_SECONDS = 5.0
+"""After this the first vectors are written, then after twice as long each time: a first index is of use early on."""
+
 FLUSH_SECONDS = 60.0
 """How much embedding a killed process can lose at most."""
 
@@ -192,6 +195,7 @@ def embed_pending(
             store.finish(revision, builders)
 
     flushed = time.monotonic()
+    patience = FLUSH_SECONDS if store.is_shared else FIRST_FLUSH_SECONDS
     step = min(FIRST_TEXTS, EMBED_TEXTS)
     start = 0
     try:
@@ -208,9 +212,9 @@ def embed_pending(
             tally.embedded += len(texts)
             tally.characters += sum(map(len, texts))
             tally.cut += sum(tokens.count(text) + tokens.FRAME > embedder.max_tokens for text in texts)
-            if time.monotonic() - flushed > FLUSH_SECONDS or len(digests) >= FLUSH_TEXTS:
+            if time.monotonic() - flushed > patience or len(digests) >= FLUSH_TEXTS:
                 flush()
-                flushed = time.monotonic()
+                flushed, patience = time.monotonic(), min(2 * patience, FLUSH_SECONDS)
         report(Progress("embedding", len(pending), len(pending), tally.characters))
         flush(revision)
     except EmbedderError as error:

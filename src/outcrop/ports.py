@@ -139,6 +139,10 @@ class VectorStore(Protocol):
     def exists(self) -> bool:
         """Whether anything was ever stored."""
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether every write keeps another program waiting, so that a build should write as seldom as it can."""
+
     def writing(self) -> AbstractContextManager[None]:
         """Be the one writer.
 

@@ -36,7 +36,9 @@ class Reading:
 
     Attributes:
         words: Distinct search terms, without stop words.
-        symbol: The last part of the name when the whole question is one symbol (``Flask.run`` → ``run``).
+        symbol: The last part of the name when the whole question is one symbol (``Flask.run`` → ``run``); a single
+            word of a language can be one too.
+        certain: Whether the symbol is written as only symbols are: capitals, underscores, dots, a call.
         identifiers: Identifiers inside a question of words, lower-case.
         explains: Whether it asks to be told something rather than where something is; prose answers that.
         roles: Roles of files that it asks for by name.
@@ -44,6 +46,7 @@ class Reading:
 
     words: tuple[str, ...]
     symbol: str | None
+    certain: bool
     identifiers: frozenset[str]
     explains: bool
     roles: frozenset[Role]
@@ -54,12 +57,13 @@ def read(question: str) -> Reading:
     words = tuple(terms.query_words(question))
     stripped = question.strip().strip("`")
     symbol = None
-    if _SYMBOL.fullmatch(stripped) and _SYMBOL_SIGNS.search(stripped):
+    if _SYMBOL.fullmatch(stripped):
         symbol = _SEPARATOR.split(stripped.removesuffix("()"))[-1]
     found = _IDENTIFIER.finditer(question) if symbol is None else ()
     return Reading(
         words=words,
         symbol=symbol,
+        certain=symbol is not None and _SYMBOL_SIGNS.search(stripped) is not None,
         identifiers=frozenset((match[1] or match[2] or match[0]).lower() for match in found),
         explains=_EXPLAIN.match(question) is not None,
         roles=frozenset(role for role, asked in _ASKS_FOR.items() if not asked.isdisjoint(words)),

@@ -118,7 +118,7 @@ def rank(question: str, candidates: Sequence[Candidate]) -> list[Ranked]:
     _add_file_support(candidates, ledger)
     for candidate in candidates:
         points = ledger[candidate.id]
-        if reading.symbol is None:
+        if not reading.certain:
             _add_coverage(reading, candidate, points)
         _add_definition(reading, candidate, points)
         _weigh_role(reading, candidate, points)
@@ -149,7 +149,7 @@ def _add_similarity(reading: Reading, candidates: Sequence[Candidate], ledger: M
     products = [candidate.dense for candidate in candidates if candidate.dense is not None]
     best, floor = max(products, default=0.0), FLOOR * max(0.0, min(products, default=0.0))
     most = max((candidate.keyword or 0.0 for candidate in candidates), default=0.0)
-    share = DENSE_SHARE if reading.symbol is None else DENSE_SHARE_SYMBOL
+    share = DENSE_SHARE_SYMBOL if reading.certain else DENSE_SHARE
     for candidate in candidates:
         points = ledger[candidate.id]
         if candidate.dense is not None and best > floor:

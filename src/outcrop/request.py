@@ -77,6 +77,8 @@ def check(question: Question) -> None:
     """
     if not question.text.strip():
         raise UsageError("the question is empty", "Say what to look for")
+    if question.min_score is not None and not 0 <= question.min_score <= 1:
+        raise UsageError(f"min_score is {question.min_score}", "Scores go from 0 to 1")
     if question.k < 1:
         raise UsageError(f"k is {question.k}", "Ask for at least 1 hit")
 
@@ -97,5 +99,5 @@ def resolve(wanted: Filter, names: Names, own_project: str) -> Filter:
         for name in asked:
             if name not in there:
                 known = ", ".join(sorted(entry or f"{own_project} (this one)" for entry in there))
-                raise error(f"no {noun} {name!r} in this index", f"There is: {known}")
+                raise error(f"no {noun} {str(name)!r} in this index", f"There is: {known}")
     return Filter(wanted.corpora, wanted.kinds, projects, wanted.paths)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from outcrop import ranking, request, terms
-from outcrop.errors import EmbedderError, IndexMissing, SpaceMismatch
+from outcrop.errors import EmbedderError, IndexMissing, SpaceMismatch, StoreError
 from outcrop.freshness import Freshness
 from outcrop.hits import make_hit
 from outcrop.model import Answer, Filter, Hit, Mode, Space, Stale
@@ -25,8 +25,8 @@ POOL = 100
 EARLY_TEXTS = 48
 """Keyword candidates without a vector that are embedded on the spot while a first build runs: under half a second."""
 
-Fallback = Callable[[Question], Answer]
-"""Keyword search over the source's files, for when there is no index."""
+Fallback = Callable[[Question, str | None], Answer]
+"""Keyword search over the source's files, for when there is no index, or one that cannot be used and why."""
 
 
 def search(question: Question, store: VectorStore, source: Source, embedder: Embedder, fallback: Fallback) -> Answer:
@@ -46,9 +46,10 @@ def search(question: Question, store: VectorStore, source: Source, embedder: Emb
     request.check(question)
     try:
         return _from_index(question, store, source, embedder)
-    except IndexMissing:
-        pass
-    return fallback(question)
+    except StoreError as error:
+        # A message with no hits helps nobody while the files themselves are there to be searched.
+        reason = None if isinstance(error, IndexMissing) else str(error)
+    return fallback(question, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +185,11 @@ def keyword_answer(
     if question.min_score is not None:
         ignored = "min_score was ignored: it applies to vectors only"
         reason = f"{reason}; {ignored}" if reason else ignored
-    best = found[0].score if found else 1.0
-    scores = {item.id: item.score / best if best > 0 else 1.0 for item in found}
     ways = {item.id: Mode.KEYWORD for item in found}
     open_question = replace(question, min_score=None)
     ranked = _rank(question, passages, {}, {item.id: item.score for item in found})
+    best = ranked[0].points if ranked else 1.0
+    scores = {item.id: item.points / best if best > 0 else 1.0 for item in ranked}
     hits = _hits(open_question, passages, ranked, words, scores, ways)
     return Answer(Mode.KEYWORD, reason, stale, None, tuple(hits))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outcrop.errors import IndexMissing, StoreDamaged, UnknownCorpus, UsageError
+from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, UnknownCorpus, UsageError
 from outcrop.model import Space
 from outcrop.ports import Embedder, Source
 from outcrop.reports import Status
@@ -83,21 +83,45 @@ def _stored_space(store: SqliteStore, name: str) -> Space:
     return Space(model, int(dim))
 
 
-def _drop(store: SqliteStore, named: bool) -> None:
-    """Empty the store; a file that is no readable database any more is removed whole."""
+def start_over(store: SqliteStore, *, named: bool) -> None:
+    """Make ready for a build from nothing: what sources gave goes, records of callers stay where they can be read.
+
+    Raises:
+        StoreLocked: Another process is building.
+        StoreDamaged: The named file is no index, and was left alone.
+    """
     if not store.path.exists():
         return
     try:
-        if store.file.guest and not store.exists:
-            return
-        with store.writing():
-            store.clear()
-    except StoreDamaged as error:
-        if named:
-            # A path that somebody typed may be anything; only our own file is ours to delete.
-            raise StoreDamaged(
-                f"{store.path} is not an index that can be read, and was left alone",
-                "Delete it yourself, or name another file with --store",
-            ) from error
-        # Refused where the file is a Fossil repository.
-        store.remove()
+        if store.exists:
+            with store.writing():
+                store.forget()
+    except (StoreDamaged, SchemaTooNew):
+        _drop(store, named)
+
+
+def _drop(store: SqliteStore, named: bool) -> None:
+    """Remove the index: our own file whole, whatever state it is in; our tables alone where the file is more."""
+    if not store.path.exists():
+        return
+    if store.file.guest:
+        if store.exists:
+            with store.writing():
+                store.clear()
+        return
+    if named and not _is_ours(store):
+        # A path that somebody typed may be anything; only our own file is ours to delete.
+        raise StoreDamaged(
+            f"{store.path} is not an index that can be read, and was left alone",
+            "Delete it yourself, or name another file with --store",
+        )
+    store.remove()
+
+
+def _is_ours(store: SqliteStore) -> bool:
+    try:
+        return store.exists
+    except SchemaTooNew:
+        return True
+    except StoreDamaged:
+        return False

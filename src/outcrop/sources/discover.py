@@ -42,7 +42,7 @@ def find_root(path: Path, rev: str | None = None, branch: str | None = None) -> 
     nearer one is meant. A plain folder means itself, or the nearest folder above that the same user has indexed.
 
     Args:
-        path: A folder, or a file in one.
+        path: A folder, a Fossil repository's file, or a file in a repository.
         rev: A commit to look at instead of the working tree.
         branch: A branch to look at instead of trunk.
 
@@ -65,6 +65,8 @@ def find_root(path: Path, rev: str | None = None, branch: str | None = None) -> 
         return Place(repository.top, repository, rev=rev)
     if rev is not None:
         raise NotARepository(f"{path} is not in a git repository, so it has no commit {rev}", "Leave the commit out")
+    if place != folder:
+        raise NotARepository(f"{path} is a file, not a folder", f"Name its folder: {folder}")
     indexed = (parent for parent in (folder, *folder.parents) if _has_own_index(parent))
     return Place(next(indexed, folder))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
@@ -84,6 +85,8 @@ def _open(path: Path, create: bool, guest: bool) -> sqlite3.Connection:
         # A folder that cannot be written: read what is there. Without a journal nobody can be writing either.
         quiet = not any(path.with_name(path.name + suffix).exists() for suffix in ("-wal", "-journal"))
         database = _connection(path, "mode=ro&immutable=1" if quiet else "mode=ro")
+    if not guest:
+        _refuse_truncated(database, path)
     # A power cut may then damage a database with a rollback journal, as Fossil's is; one with a WAL loses a commit.
     database.execute(f"PRAGMA synchronous = {'FULL' if guest else 'NORMAL'}")
     database.execute("PRAGMA temp_store = MEMORY")
@@ -91,11 +94,26 @@ def _open(path: Path, create: bool, guest: bool) -> sqlite3.Connection:
     return database
 
 
+def _refuse_truncated(database: sqlite3.Connection, path: Path) -> None:
+    """SQLite notices a missing end only when it needs it; until then passages would be missing without a word."""
+    log = path.with_name(path.name + "-wal")
+    if log.exists() and log.stat().st_size:
+        return
+    (pages,) = database.execute("PRAGMA page_count").fetchone()
+    (size,) = database.execute("PRAGMA page_size").fetchone()
+    if pages * size > path.stat().st_size:
+        database.close()
+        raise sqlite3.DatabaseError("the end of the file is missing")
+
+
 def enlarge_cache(database: sqlite3.Connection, guest: bool) -> None:
     """Make ready for a build."""
     database.execute(f"PRAGMA cache_size = -{GUEST_CACHE if guest else WRITING_CACHE}")
     if guest:
         database.execute("PRAGMA cache_spill = OFF")
+    else:
+        # Text that was taken out, perhaps because it was secret, must not linger in free pages.
+        database.execute("PRAGMA secure_delete = ON")
 
 
 def _connection(path: Path, options: str) -> sqlite3.Connection:
@@ -135,6 +153,8 @@ def _create_schema(database: sqlite3.Connection) -> None:
         database.execute(statement)
     set_meta(database, "schema", str(SCHEMA_VERSION))
     set_meta(database, "terms", str(terms.VERSION))
+    # A file that takes the place of a removed one must not look like it to who remembers that one.
+    set_meta(database, "changes", str(time.time_ns()))
 
 
 def _schema_version(database: sqlite3.Connection) -> int | None:

@@ -22,6 +22,10 @@ from outcrop.stores.database import (
     transaction,
 )
 
+FREE_SHARE = 0.25
+FEWEST_FREE_PAGES = 1024
+"""Free pages (8 MiB, and a quarter of the file) from which a build gives them back: that copies the whole file once."""
+
 
 class DatabaseFile:
     """A database and who may do what with it now.
@@ -38,6 +42,7 @@ class DatabaseFile:
         self.guest = guest
         self.database: sqlite3.Connection | None = None
         self._in_memory = path is None
+        self._opened: tuple[int, int] | None = None
         # One connection serves every thread of the process; statements take turns.
         self._turn = threading.RLock()
 
@@ -45,9 +50,23 @@ class DatabaseFile:
     def reading(self, create: bool = False) -> Iterator[sqlite3.Connection]:
         """The connection, in turn."""
         with self._turn, explained(self.path, self.guest):
+            if self.database is not None and not self.database.in_transaction and self._opened != self._identity():
+                # Somebody removed or replaced the file; what this connection still sees is nobody's index any more.
+                self.close()
             if self.database is None:
                 self.database = connect_in_memory() if self._in_memory else connect(self.path, create, self.guest)
+                self._opened = self._identity()
             yield self.database
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Which file stands at the path now; asked of the folder, so that the file itself is never opened."""
+        if self._in_memory:
+            return None
+        try:
+            about = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return about.st_dev, about.st_ino
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -99,13 +118,27 @@ class DatabaseFile:
         if self._in_memory:
             yield
             return
-        # Imported here: a search never writes.
-        from filelock import FileLock, Timeout
-
         if self.path.exists():
             # A file that is no index is refused before a lock is left beside it.
             with suppress(IndexMissing), self.reading():
                 pass
+        with self._locked():
+            with self.reading(create=True) as database:
+                enlarge_cache(database, self.guest)
+                outdated = meta(database, "terms") != str(terms.VERSION)
+            if outdated:
+                self._index_words_again()
+            yield
+            if self._is_mostly_free():
+                # Another process that reads just now is no failure; the next build tries again.
+                with suppress(StoreLocked):
+                    self.shrink()
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        # Imported here: a search never writes.
+        from filelock import FileLock, Timeout
+
         place = self._lock_path()
         with explained(place):
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -117,14 +150,17 @@ class DatabaseFile:
                     f"another process is building the index at {self.path}", "Wait for it, or search meanwhile"
                 ) from None
         try:
-            with self.reading(create=True) as database:
-                enlarge_cache(database, self.guest)
-                outdated = meta(database, "terms") != str(terms.VERSION)
-            if outdated:
-                self._index_words_again()
             yield
         finally:
             lock.release()
+
+    def _is_mostly_free(self) -> bool:
+        if self.guest:
+            return False
+        with self.reading() as database:
+            (free,) = database.execute("PRAGMA freelist_count").fetchone()
+            (pages,) = database.execute("PRAGMA page_count").fetchone()
+        return bool(free > FEWEST_FREE_PAGES and free > FREE_SHARE * pages)
 
     def is_being_written(self) -> bool:
         """Whether another process is building right now."""
@@ -136,8 +172,11 @@ class DatabaseFile:
         try:
             with FileLock(place, timeout=0):
                 return False
-        except (Timeout, OSError):
+        except Timeout:
             return True
+        except OSError:
+            # Nobody can be told from a folder that this user may not write.
+            return False
 
     def shrink(self) -> None:
         """Give free pages back to the disk; another program's pages are its own business."""
@@ -155,10 +194,11 @@ class DatabaseFile:
             self.database = None
 
     def remove(self) -> None:
-        """Delete a file that cannot be read any more, with everything that belongs to it.
+        """Delete our own file with everything that belongs to it, whatever state it is in, and its folder when empty.
 
         Raises:
             StoreDamaged: It is not ours to delete.
+            StoreLocked: Another process is building.
         """
         if self.guest:
             raise StoreDamaged(
@@ -166,9 +206,15 @@ class DatabaseFile:
                 "Look at: fossil test-integrity, and restore a copy",
             )
         self.close()
-        with explained(self.path):
+        with self._locked(), explained(self.path):
             for suffix in ("", "-wal", "-shm"):
                 self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+        with suppress(OSError):
+            self._lock_path().unlink(missing_ok=True)
+            if self.path.parent.name == ".outcrop":
+                (self.path.parent / ".gitignore").unlink(missing_ok=True)
+            if self.path.parent.name in (".outcrop", "outcrop"):
+                self.path.parent.rmdir()
 
     def _lock_path(self) -> Path:
         """Beside our own file; for another program's in the user's cache, under what the file is on its disk."""

@@ -67,6 +67,11 @@ class SqliteStore:
         except IndexMissing:
             return False
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether every write keeps another program waiting."""
+        return self.file.guest
+
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Reads inside see one moment of the store."""
@@ -173,6 +178,11 @@ class SqliteStore:
             with self.file.changing() as database:
                 writes.rewrite_vectors(database, changed, bad)
         return len(changed), len(bad)
+
+    def forget(self) -> None:
+        """Drop everything that was made from sources, in all views; records of callers stay, with their vectors."""
+        with self.file.changing() as database:
+            views.drop_sources(database)
 
     def clear(self, corpus: str | None = None, space: Space | None = None) -> None:
         """Drop a corpus of this view, a space of all views, or everything, and give the room back."""

@@ -132,6 +132,14 @@ def drop_corpus(database: sqlite3.Connection, worktree: str, corpus: str) -> Non
     _mirror(database, {row[1] for row in gone})
 
 
+def drop_sources(database: sqlite3.Connection) -> None:
+    """Take every artifact of a source out of every view, and forget what was built."""
+    database.execute("DELETE FROM fx_vec_member WHERE project = '' AND worktree <> ?", (selection.EVERYWHERE,))
+    for table in ("file", "skip", "built"):
+        database.execute(f"DELETE FROM fx_vec_{table}")
+    drop_unplaced(database)
+
+
 def _key(member: Member) -> MemberKey:
     return (member.corpus, member.builder, member.hash, str(member.part), member.path or "", str(member.kind))
 

@@ -127,7 +127,7 @@ def push_command(url: str | None, as_json: bool, directory: Path, **flags: Any) 
 @directory_option
 @embedder_options
 def pull_command(url: str | None, as_json: bool, directory: Path, **flags: Any) -> None:
-    """Get the vectors of another copy of the repository, and fill the index from them.
+    """Get the vectors of another copy and fill the index.
 
     URL is the other copy; without it the one that was synchronised with last. The program fossil does it.
     """
