@@ -12,7 +12,7 @@ import pytest
 from outcrop.errors import IndexMissing, StoreLocked
 from outcrop.model import Chunk, Filter, Kind, Part, Ref, Seen, Skipped, SkipReason, Space
 from outcrop.ports import VectorStore
-from outcrop.records import Digested, Entry, Member, View
+from outcrop.records import Digested, Entry, Member, RecordEntry, Upserted, View
 from outcrop.stores.sqlite import SqliteStore
 
 SPACE = Space("toy", 2)
@@ -363,3 +363,63 @@ def test_replacing_with_the_same_writes_nothing(store: VectorStore, path: Path) 
         store.set_space(SPACE)
         store.finish("r1")
     assert (path.stat().st_size, path.with_name(path.name + "-wal").stat().st_size) == before
+
+
+def record(id: str, *texts: str, project: str = "", metadata: str = "{}") -> RecordEntry:
+    made = entry(f"{id}-{'-'.join(texts)}", f"notes/{id}", *texts, kind=Kind.WIKI)
+    return RecordEntry(id, project, metadata, made)
+
+
+def test_records_belong_to_every_view_and_to_no_build(stores: Sequence[VectorStore]) -> None:
+    main, side = stores
+    fill(main)
+    with main.writing():
+        assert main.upsert("own", [record("a", "omega", metadata='{"n": 1}')], SPACE) == Upserted(1, 0, 0, 0)
+        assert [item.chunk.text for item in main.pending(SPACE, Filter(builders=("",)))] == ["omega"]
+        main.add_vectors(SPACE, [digest("omega")], np.stack([unit(1.0)]), None)
+        main.replace(view())
+    assert main.names().corpora == {"own"}
+    for store in (main, side):
+        (found,) = store.keyword(["omega"], 9, Filter(corpora=("own",)))
+        passage = store.passages([found.id], Filter())[found.id]
+        assert (passage.kind, passage.paths, passage.corpora) == (Kind.WIKI, ("notes/a",), ("own",))
+        assert passage.record is not None
+        assert (passage.record.id, passage.record.metadata) == ("a", {"n": 1})
+        assert store.vectors([found.id])[found.id] == pytest.approx(unit(1.0))
+    assert not side.has_members()
+    assert main.embedded_chunks(SPACE, ["a-omega"]) == {"a-omega": []}
+
+
+def test_a_record_gives_way_to_its_next_version_and_keeps_what_did_not_change(store: VectorStore) -> None:
+    fill(store)
+    with store.writing():
+        store.upsert("own", [record("a", "omega", "psi")], SPACE)
+        store.add_vectors(SPACE, [digest("omega"), digest("psi")], np.stack([unit(1.0), unit(2.0)]))
+        assert store.upsert("own", [record("a", "omega", "psi")], SPACE) == Upserted(0, 0, 1, 0)
+        assert store.upsert("own", [record("a", "omega", "chi")], SPACE) == Upserted(0, 1, 0, 1)
+        assert [item.chunk.text for item in store.pending(SPACE)] == ["chi"]
+        assert store.keyword(["psi"], 9, Filter()) == []
+        assert store.upsert("own", [record("a", "omega", "chi", project="peer")], SPACE) == Upserted(0, 1, 0, 1)
+        assert store.names().projects == {"", "peer"}
+        assert store.remove_records("own", ["a", "b"]) == 1
+        assert store.remove_records("own", ["a"]) == 0
+    assert store.keyword(["omega", "chi"], 9, Filter()) == []
+    assert store.names().projects == {""}
+
+
+def test_each_corpus_has_its_own_members_and_revision(stores: Sequence[VectorStore]) -> None:
+    main, side = stores
+    fill(main)
+    own = Member("own", "own", "h1", Part.WHOLE, "src/a.py", Kind.CODE)
+    with main.writing():
+        main.replace(View(("own",), [own], {}, (), frozenset({"", "side"})))
+        main.finish("r2", ("own",))
+    assert main.members("own") == [own]
+    assert [item.hash for item in main.members("code")] == ["h1"]
+    assert (main.built(), main.revisions()) == ("r1", {"code": "r1", "docs": "r1", "own": "r2"})
+    assert (side.members("own"), side.revisions()) == ([], {})
+    assert main.progress(SPACE, Filter(builders=("own",))) == (2, 2)
+    with main.writing():
+        main.clear(corpus="own")
+    assert (main.members("own"), main.revisions()) == ([], {"code": "r1", "docs": "r1"})
+    assert len(main.keyword(["beta"], 9, Filter())) == 2
