@@ -25,6 +25,7 @@ SECONDS_LOCKED = 20.0
 """How long to wait for another program's transaction."""
 
 _MOVED = re.compile(r"[\r\n]Unversioned-file (sent|received): vec/")
+_ANSWERED = re.compile(r"wire bytes sent: \d+ +received: [1-9]")
 _PASSWORD = re.compile(r"://[^/@\s]*@")
 _REFUSAL = b"pragma uv-pull-only"
 
@@ -85,7 +86,8 @@ def _run(repository: Path, *arguments: str, folder: Path | None) -> str:
     except subprocess.TimeoutExpired as error:
         raise StoreError(f"fossil did not come to an end in {SECONDS:.0f} s", "Try: fossil uv sync") from error
     output = (done.stdout + b"\n" + done.stderr).decode("utf-8", "replace")
-    if done.returncode:
+    # Even when nobody answered it ends with 0.
+    if done.returncode or not _ANSWERED.search(output):
         words = _PASSWORD.sub("://", " ".join(done.stderr.decode("utf-8", "replace").split()))
         raise StoreError(f"fossil could not reach the other copy ({words[:300]})", "Try: fossil uv sync --verbose")
     return output
