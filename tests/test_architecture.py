@@ -25,6 +25,7 @@ FLOORS: dict[str, int] = {
     "roles": 1,
     "formats": 1,
     "schemas": 1,
+    "names": 1,
     "kinds": 1,
     "decoding": 1,
     "blobs": 1,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import outcrop
 from outcrop.corpora import own_scope
 from outcrop.embedders.hash import HashEmbedder
-from outcrop.errors import EmbedderUnavailable, UnknownCorpus, UsageError
+from outcrop.errors import BadConfig, EmbedderUnavailable, UnknownCorpus, UsageError
 from outcrop.model import Kind, Listing, Ref, SkipReason
 from outcrop.ports import Matrix
 from repositories import commit, make_repository, write
@@ -332,3 +332,36 @@ def test_editing_is_live(tmp_path: Path, opened: Opener) -> None:
         assert (hit.text, hit.path) == ("zeppelin(mooring)", "books/n7.ipynb")
         assert passages(index)[before:] == ["zeppelin(mooring)"]
         assert seconds < 5
+
+
+def test_a_corpus_can_be_set_once_and_for_all(root: Path, opened: Opener) -> None:
+    write(root, {"outcrop.toml": '[corpora]\nnotebooks = ["lab/**/*.ipynb"]\nother = ["src"]\n'})
+    save(root)
+    with opened(root) as index:
+        # Without an index the files of that corpus answer, and no others.
+        answer = index.search("fit engine outliers points", corpus="notebooks")
+        assert (answer.mode, {(hit.path, hit.cell) for hit in answer.hits}) == ("keyword", {("lab/fit.ipynb", 1)})
+        assert answer.reason is not None
+        assert "no index yet" in answer.reason
+        (engine,) = index.search("engine", corpus=["other", "docs"]).hits
+        assert engine.corpus == ("other", "code")
+        with pytest.raises(UnknownCorpus, match="notebooks, other"):
+            index.search("fit", corpus="nowhere")
+        assert index.build(corpus="notebooks").added == 2
+        assert found(index, "fit points", corpus="notebooks") == {("lab/fit.ipynb", 1)}
+        with pytest.raises(UsageError, match="name and the paths"):
+            index.build(corpus="nowhere")
+
+
+@pytest.mark.parametrize("raw", [{"a/b": ["x"]}, {"a": 3}, ["a"], {"": ["x"]}])
+def test_a_setting_that_names_no_corpora(root: Path, opened: Opener, raw: Any) -> None:
+    with pytest.raises(BadConfig, match="corpora cannot be"):
+        opened(root, corpora=raw)
+
+
+def test_corpora_in_a_variable(root: Path, opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUTCROP_CORPORA", "books=lab/fit.ipynb,books=lab/deep,prose=notes.md")
+    monkeypatch.setenv("OUTCROP_EMBEDDER", "hash")
+    with outcrop.open(root) as index:
+        assert index.settings.corpora == (("books", ("lab/fit.ipynb", "lab/deep")), ("prose", ("notes.md",)))
+        assert index.build(corpus="books").added == 2

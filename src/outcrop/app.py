@@ -161,7 +161,8 @@ class Index:
         # Imported here: only a source without an index needs it.
         from outcrop.fallback import search_files
 
-        return search_files(question, self.source, SqliteStore(None, self.source.worktree), reason)
+        scopes = [self._scope(name, None, True) for name, _ in self.settings.corpora]
+        return search_files(question, self.source, SqliteStore(None, self.source.worktree), scopes, reason)
 
     def match(self, documents: Sequence[str], queries: Sequence[str], *, k: int = 1) -> Matches:
         """Score every document for every query, all embedded up front.
@@ -215,7 +216,8 @@ class Index:
         Args:
             corpus: A corpus of one's own; None for ``code`` and ``docs``, which hold everything there is.
             paths: What belongs to that corpus: files, folders and patterns (``notes/**/*.ipynb``), absolute or from
-                the root. The list *is* the corpus. Markdown cells of notebooks go to ``docs``.
+                the root; None for those that the setting ``corpora`` names. The list *is* the corpus. Markdown cells
+                of notebooks go to ``docs``.
             prune: Whether what an earlier build of this corpus put in, and the list no longer names, goes.
             progress: Told how far it is.
             rebuild: Drop everything first and embed it all again; also the way out of a damaged index.
@@ -290,8 +292,13 @@ class Index:
     def _scope(self, corpus: str | None, paths: Iterable[str | os.PathLike[str]] | None, prune: bool) -> Scope:
         from outcrop.corpora import Scope, own_scope
 
+        if corpus is not None and paths is None:
+            paths = dict(self.settings.corpora).get(corpus)
         if (corpus is None) != (paths is None):
-            raise UsageError("a corpus of one's own needs a name and the paths that belong to it", "Give both")
+            raise UsageError(
+                "a corpus of one's own needs a name and the paths that belong to it",
+                "Give both, or set the paths once and for all: corpora",
+            )
         if corpus is None or paths is None:
             return Scope(raw_cells=self.settings.raw_cells)
         return own_scope(corpus, paths, self.source.root, prune, self.settings.raw_cells)
@@ -311,10 +318,10 @@ class Index:
             StoreLocked: Another process is writing.
             EmbedderError: The records are stored; the next call embeds what is left.
         """
-        from outcrop.corpora import check_name
+        from outcrop.names import check_corpus
         from outcrop.recording import upsert
 
-        return upsert(records, check_name(corpus), self._store, self.embedder)
+        return upsert(records, check_corpus(corpus), self._store, self.embedder)
 
     def remove(self, ids: Collection[str], *, corpus: str = "records") -> int:
         """Take records out by their ids. Returns how many of them were there."""

@@ -28,7 +28,7 @@ DEFAULT = "default"
 
 REPOSITORY_SETTINGS = frozenset(
     {"embedder", "model", "dim", "endpoint_url", "query_prefix", "passage_prefix", "max_tokens", "batch", "timeout"}
-    | {"max_bytes", "exclude", "kinds", "raw_cells"}
+    | {"max_bytes", "exclude", "kinds", "raw_cells", "corpora"}
 )
 """What a repository's own file may set.
 
@@ -69,6 +69,7 @@ class Settings:
         include_secrets: gitignore patterns of files to index although their names say that they hold secrets.
         kinds: Pairs of gitignore pattern and kind; the first one that matches decides.
         raw_cells: Whether raw cells of notebooks are documents too.
+        corpora: Corpora of one's own: pairs of a name and the files, folders and patterns that belong to it.
         origins: For each of the names above, where its value came from.
     """
 
@@ -90,6 +91,7 @@ class Settings:
     include_secrets: tuple[str, ...] = ()
     kinds: tuple[tuple[str, Kind], ...] = ()
     raw_cells: bool = False
+    corpora: tuple[tuple[str, tuple[str, ...]], ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
@@ -234,7 +236,13 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
             if guess := _nearest(name.upper(), [each.upper() for each in NAMES]):
                 raise BadConfig(f"{variable} is not a setting{guess}", _allowed([_variable(each) for each in NAMES]))
         elif name in ("kinds", "headers"):
-            found[name] = dict(_pair(variable, item, last=name == "kinds") for item in _split(text))
+            found[name] = dict(_pair(variable, item, name) for item in _split(text))
+        elif name == "corpora":
+            lists: dict[str, list[str]] = {}
+            for item in _split(text):
+                corpus, pattern = _pair(variable, item, name)
+                lists.setdefault(corpus, []).append(pattern)
+            found[name] = lists
         elif name in ("allow_remote", "exclude", "include_secrets"):
             found[name] = _split(text)
         elif name == "store" and text:
@@ -249,14 +257,21 @@ def _split(text: str) -> list[str]:
     return [item.strip() for item in text.split("\n" if "\n" in text else ",") if item.strip()]
 
 
-def _pair(variable: str, item: str, *, last: bool) -> tuple[str, str]:
-    """The two sides of the last or the first equals sign. A header's value may be a token, so it is not repeated."""
-    left, equals, right = item.rpartition("=") if last else item.partition("=")
+_PAIRS = {
+    "kinds": ("PATTERN=KIND", "notes/**=doc"),
+    "headers": ("NAME=VALUE", "api-key={secret}"),
+    "corpora": ("NAME=PATTERN", "notebooks=lab/**/*.ipynb"),
+}
+"""How an item of a table is written in a variable, and an example."""
+
+
+def _pair(variable: str, item: str, name: str) -> tuple[str, str]:
+    """The two sides of the equals sign. A header's value may be a token, so it is not repeated."""
+    left, equals, right = item.rpartition("=") if name == "kinds" else item.partition("=")
     if not equals:
-        fix = "Example: OUTCROP_KINDS='notes/**=doc'" if last else "Example: OUTCROP_HEADERS='api-key={secret}'"
-        raise BadConfig(
-            f"{variable}: {repr(item) if last else 'an item'} is not {'PATTERN=KIND' if last else 'NAME=VALUE'}", fix
-        )
+        form, example = _PAIRS[name]
+        shown = "an item" if name == "headers" else repr(item)
+        raise BadConfig(f"{variable}: {shown} is not {form}", f"Example: {variable}='{example}'")
     return left.strip(), right.strip()
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from outcrop.errors import UsageError
 from outcrop.model import Filter, Kind, Listing, Part, Ref, Skipped, SkipReason
+from outcrop.names import check_corpus
 from outcrop.records import DEFAULT_BUILDERS, Known, Member
 
 DOCS = "docs"
@@ -24,7 +25,6 @@ DOCS = "docs"
 CODE_KINDS = frozenset({Kind.CODE, Kind.API})
 
 _NO_FILES = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM})
-_NAME = re.compile(r"\w[\w.-]{0,63}")
 _WILD = re.compile(r"[*?\[]")
 
 
@@ -106,19 +106,6 @@ class Scope:
         return _covering(self.paths)
 
 
-def check_name(corpus: str) -> str:
-    """A name that a corpus can have.
-
-    Raises:
-        UsageError: It cannot.
-    """
-    if not _NAME.fullmatch(corpus):
-        raise UsageError(
-            f"a corpus cannot be named {corpus!r}", "Use letters, digits, dots, dashes and underscores, at most 64"
-        )
-    return corpus
-
-
 def own_scope(corpus: str, paths: Iterable[str | os.PathLike[str]], root: Path, prune: bool, raw_cells: bool) -> Scope:
     """The scope of a corpus of the caller's own.
 
@@ -132,8 +119,12 @@ def own_scope(corpus: str, paths: Iterable[str | os.PathLike[str]], root: Path, 
     Raises:
         UsageError: A name that is none, or a path outside of the root.
     """
-    check_name(corpus)
-    return Scope(corpus, tuple(dict.fromkeys(_from_root(os.fspath(path), root) for path in paths)), prune, raw_cells)
+    return Scope(
+        check_corpus(corpus),
+        tuple(dict.fromkeys(_from_root(os.fspath(path), root) for path in paths)),
+        prune,
+        raw_cells,
+    )
 
 
 def _from_root(path: str, root: Path) -> str:

@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from outcrop import corpora, ingest, request, search, terms
+from outcrop.corpora import Scope
 from outcrop.model import Answer, Artifact, Filter, Ref
 from outcrop.ports import Source, VectorStore
-from outcrop.records import Names, View
+from outcrop.records import DEFAULT_BUILDERS, Names, View
 from outcrop.request import Question
 
 BEST_FILES = 40
@@ -18,39 +19,50 @@ CHARACTERS_A_SECOND = 60_000
 """What a first index with the default model gets through, for the estimate."""
 
 
-def search_files(question: Question, source: Source, scratch: VectorStore, reason: str | None = None) -> Answer:
+def search_files(
+    question: Question, source: Source, scratch: VectorStore, scopes: Sequence[Scope], reason: str | None = None
+) -> Answer:
     """Answer from the source's files by words alone.
 
     Args:
         question: What was asked.
         source: What to read.
         scratch: An empty store that is thrown away afterwards; gives the same passages and ranking as an index.
+        scopes: Corpora of one's own that the settings name.
         reason: Why the index that there is cannot be used; None where there is none.
 
     Raises:
         UsageError: The filter names what does not exist.
     """
     refs = source.artifacts({}).refs
+    own = tuple(scope.corpus for scope in scopes if scope.corpus is not None)
     names = Names(
-        frozenset(corpora.corpus_of(ref.kind) for ref in refs), frozenset(ref.kind for ref in refs), frozenset({""})
+        frozenset([*(corpora.corpus_of(ref.kind) for ref in refs), *own]),
+        frozenset(ref.kind for ref in refs),
+        frozenset({""}),
     )
     wanted = request.resolve(question.filter, names, source.project) if refs else question.filter
     words = terms.query_words(question.text)
-    best, characters = _best(source, [ref for ref in refs if _may_answer(ref, wanted)], words)
+    best, characters = _best(source, [ref for ref in refs if _may_answer(ref, wanted, scopes)], words)
     with scratch.writing():
-        members = ingest.store_some(source, scratch, best)
-        scratch.replace(View(("code", "docs"), members, {}, (), frozenset({source.worktree})))
+        members = ingest.store_some(source, scratch, best, scopes)
+        scratch.replace(View((*DEFAULT_BUILDERS, *own), members, {}, (), frozenset({source.worktree})))
         found = scratch.keyword(words, max(search.POOL, question.k), wanted)
         passages = scratch.passages([item.id for item in found], wanted)
     why = _reason(refs, characters) if reason is None else f"{reason}. The files were searched by words instead"
     return search.keyword_answer(question, passages, found, words, why, None)
 
 
-def _may_answer(ref: Ref, wanted: Filter) -> bool:
+def _may_answer(ref: Ref, wanted: Filter, scopes: Sequence[Scope]) -> bool:
     # Paths are left to the store's filter; corpora and kinds of a notebook are only known once it is cut.
-    return (ref.path is not None and ref.path.endswith(".ipynb")) or (
-        (not wanted.kinds or ref.kind in wanted.kinds)
-        and (not wanted.corpora or corpora.corpus_of(ref.kind) in wanted.corpora)
+    mixed = ref.path is not None and ref.path.endswith(".ipynb")
+    if wanted.kinds and ref.kind not in wanted.kinds and not mixed:
+        return False
+    usual = frozenset(DEFAULT_BUILDERS) if mixed else frozenset({corpora.corpus_of(ref.kind)})
+    return (
+        not wanted.corpora
+        or not usual.isdisjoint(wanted.corpora)
+        or any(scope.corpus in wanted.corpora and scope.names(ref.path or "") for scope in scopes)
     )
 
 

@@ -172,8 +172,12 @@ def ingest(
     return Ingested(listing, placed, skipped, frozenset(added), reused + written.reused, removed)
 
 
-def store_some(source: Source, store: VectorStore, refs: Sequence[Ref]) -> list[Member]:
-    """Read, cut and store just these artifacts, embedding nothing. Returns where they belong."""
+def store_some(source: Source, store: VectorStore, refs: Sequence[Ref], scopes: Sequence[Scope]) -> list[Member]:
+    """Read, cut and store just these artifacts, embedding nothing.
+
+    Returns:
+        Where they belong: to the corpora that every index has, and to those of these scopes that name them.
+    """
     cutter = Cutter(source.rules)
     outdated = cutter.outdated(refs, {})
     cut = {ref.hash: cutter.entry(ref, outcome) for ref, outcome in zip(outdated, source.read(outdated), strict=True)}
@@ -183,7 +187,9 @@ def store_some(source: Source, store: VectorStore, refs: Sequence[Ref]) -> list[
         member
         for ref in refs
         if ref.hash in entries
-        for member in WHOLE.members(replace(ref, hash=entries[ref.hash].ref.hash), _known(entries[ref.hash]))
+        for scope in (WHOLE, *scopes)
+        if scope.names(ref.path or "")
+        for member in scope.members(replace(ref, hash=entries[ref.hash].ref.hash), _known(entries[ref.hash]))
     ]
 
 

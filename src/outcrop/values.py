@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from outcrop.errors import BadConfig
+from outcrop.errors import BadConfig, UsageError
 from outcrop.model import Kind
+from outcrop.names import check_corpus
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _SIZE = re.compile(r"\s*(\d{1,15})\s*(?:([kmg])i?b?|b)?\s*", re.ASCII | re.IGNORECASE)
@@ -166,6 +167,17 @@ def _kinds(raw: object) -> tuple[tuple[str, Kind], ...]:
     return tuple(pairs)
 
 
+def _corpora(raw: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(raw, Mapping):
+        raise _Expected("a table of name = list of files, folders and patterns")
+    for name in raw:
+        try:
+            check_corpus(name)
+        except UsageError as error:
+            raise _Expected(f"a table of name = list of paths, each name of {error.fix[4:]}") from error
+    return tuple((name, _texts(paths)) for name, paths in raw.items())
+
+
 _CHECKS: dict[str, Callable[[object], object]] = {
     "embedder": _text,
     "model": _text,
@@ -185,4 +197,5 @@ _CHECKS: dict[str, Callable[[object], object]] = {
     "include_secrets": _texts,
     "kinds": _kinds,
     "raw_cells": _switch,
+    "corpora": _corpora,
 }

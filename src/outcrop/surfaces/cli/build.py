@@ -77,7 +77,8 @@ def index_command(
     repository file; without it, the current folder.
     What did not change is not read or embedded again. The index lives inside the repository.
 
-    With --corpus, the PATHs are files, folders and patterns (quoted, ** for any depth), from the current folder.
+    With --corpus, the PATHs are files, folders and patterns (quoted, ** for any depth), from the current folder;
+    without them, those that the setting corpora names.
     """
     where, own = _own_corpus(directory, paths, corpus, no_prune)
     if dry_run:
@@ -97,12 +98,9 @@ def _own_corpus(
 ) -> tuple[Path, dict[str, Any]]:
     """Where the index is, and the arguments that make a build one of a corpus of one's own."""
     if corpus is not None:
-        if not paths:
-            raise UsageError(
-                "a corpus is the paths that are named, and none is", f"outcrop index --corpus {corpus} PATH"
-            )
         here = directory.absolute()
-        return directory, {"corpus": corpus, "paths": [here / path for path in paths], "prune": not no_prune}
+        named = [here / path for path in paths] if paths else None
+        return directory, {"corpus": corpus, "paths": named, "prune": not no_prune}
     if no_prune:
         raise UsageError("--no-prune goes with --corpus", "outcrop index --corpus NAME --no-prune PATH")
     if len(paths) > 1:

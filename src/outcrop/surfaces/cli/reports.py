@@ -116,6 +116,11 @@ def _value(value: object) -> str:
         return "–"
     if isinstance(value, tuple):
         return harmless_line(
-            ", ".join("=".join(map(str, each)) if isinstance(each, tuple) else str(each) for each in value)
+            ", ".join("=".join(map(_part, each)) if isinstance(each, tuple) else each for each in value)
         )
     return harmless_line(str(value))
+
+
+def _part(part: object) -> str:
+    """One side of a pair; a list of patterns stands between blanks."""
+    return " ".join(part) if isinstance(part, tuple) else str(part)

@@ -1,0 +1,22 @@
+"""What things may be called that users name."""
+
+from __future__ import annotations
+
+import re
+
+from outcrop.errors import UsageError
+
+_CORPUS = re.compile(r"\w[\w.-]{0,63}")
+
+
+def check_corpus(name: str) -> str:
+    """The name of a corpus, as it is.
+
+    Raises:
+        UsageError: It cannot be one.
+    """
+    if not _CORPUS.fullmatch(name):
+        raise UsageError(
+            f"a corpus cannot be named {name!r}", "Use letters, digits, dots, dashes and underscores, at most 64"
+        )
+    return name
