@@ -428,3 +428,12 @@ def test_the_nearest_repository_is_meant(bestiary: Bestiary, copy: Path, tmp_pat
     ):
         with outcrop.open(folder) as index:
             assert (index.source.type, index.source.root) == (kind, root)
+
+
+def test_a_repository_in_wal_mode_keeps_it(bestiary: Bestiary, copy: Path) -> None:
+    bestiary.fossil.run("rebuild", "--wal", copy)
+    with opened(copy) as index:
+        assert index.build().complete
+        assert index.search("lions at seven", mode="semantic", k=1).hits[0].path == "Feeding times"
+    assert query(copy, "PRAGMA journal_mode") == [("wal",)]
+    assert healthy(bestiary, copy)
