@@ -399,9 +399,8 @@ def test_what_is_no_repository(tmp_path: Path) -> None:
     database.close()
     (tmp_path / "text.fossil").write_text("not a database")
     for name in ("other.fossil", "text.fossil"):
-        # The folder is meant then, as for any other file in it.
-        with outcrop.open(tmp_path / name) as index:
-            assert index.source.type == "folder"
+        with pytest.raises(outcrop.NotARepository, match=name):
+            outcrop.open(tmp_path / name)
 
 
 def test_a_repository_without_trunk_names_its_branches(copy: Path) -> None:
