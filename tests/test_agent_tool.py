@@ -139,11 +139,18 @@ def test_what_only_fossil_repositories_have(run: Run, tmp_path: Path) -> None:
     assert "no --branch" in result.err
 
 
-def test_another_branch_is_asked_for_by_its_name(run: Run, zoo: str, bestiary: Bestiary) -> None:
+def test_another_branch_is_asked_for_by_its_name(
+    run: Run, zoo: str, bestiary: Bestiary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run("outcrop", "index", "-q", "--branch", "side", zoo)
     status = json.loads(run("outcrop", "status", "-C", zoo, "--branch", "side", "--json").out)
     assert (status["stale"], status["revision"].partition("+")[0]) == (False, bestiary.branch_tip)
     assert json.loads(run("outcrop", "status", "-C", zoo, "--json").out)["stale"]
-    shown = run("outcrop", "search", "-C", zoo, "--branch", "side", "--kind", "code", "-k", "1", "old_name renamed")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    shown = run(
+        "outcrop", "search", "-C", f"../{zoo}", "--branch", "side", "--kind", "code", "-k", "1", "old_name renamed"
+    )
     assert shown.out.startswith("src/old_name.py:1")
     assert "behind" not in shown.out

@@ -96,7 +96,8 @@ def search_command(
             min_score=min_score,
             explain=explain,
         )
-        root = index.source.root
+        # The files of a repository that was named by its file lie nowhere; their paths are shown as they are.
+        root = Path.cwd() if directory.is_file() else index.source.root
     if as_json:
         show_json(answer)
         return
