@@ -130,7 +130,9 @@ sources = st.lists(
 def test_nothing_of_a_cell_is_lost_nor_doubled(cells: list[tuple[str, str]]) -> None:
     chunks = cut(book(*cells))
     assert [c.seq for c in chunks] == list(range(len(chunks)))
-    for number, (kind, source) in enumerate(cells):
+    for number, (kind, written) in enumerate(cells):
+        # JSON can spell half a surrogate pair; nothing else can.
+        source = written.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         mine = [c for c in chunks if c.cell == number]
         assert all(c.part == {"code": "code", "markdown": "doc", "raw": "raw"}[kind] for c in mine)
         assert all(c.text == source[c.start : c.end] and c.text.strip() and count(c.text) <= CEILING for c in mine)

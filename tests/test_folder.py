@@ -353,9 +353,11 @@ def test_a_path_inside_an_indexed_folder_means_that_folder(tmp_path: Path) -> No
     write(tmp_path, {"sub/a.md": "x"})
     assert find_root(tmp_path / "sub").root == tmp_path / "sub"
     write(tmp_path, {".outcrop/index.sqlite": "x"})
-    place = find_root(tmp_path / "sub" / "a.md")
+    place = find_root(tmp_path / "sub")
     assert place.root == tmp_path
     assert names(open_source(place, Options()).artifacts({})) == ["sub/a.md"]
+    with pytest.raises(NotARepository, match="is a file"):
+        find_root(tmp_path / "sub" / "a.md")
     with pytest.raises(NotARepository, match="no commit"):
         find_root(tmp_path, "HEAD")
     with pytest.raises(NotARepository, match="There is no"):

@@ -84,4 +84,4 @@ def test_the_walk_sees_what_it_looks_for() -> None:
         for name, tree in modules()
         if any(is_under(each, {"onnxruntime", "http.client"}) for each in imported(tree))
     }
-    assert {"embedders.session", "embedders.http", "embedders.wire"} <= seen
+    assert {"embedders.runtime", "embedders.http", "embedders.wire"} <= seen
