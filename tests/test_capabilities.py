@@ -174,6 +174,24 @@ def test_a_wrong_call_names_what_is_wrong(root: Path, name: str, arguments: dict
 # The command
 
 
+def test_a_record_at_the_terminal_is_named_by_its_corpus_and_id(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call(root, "vectors.index.upsert", records=[{"id": "page 7\x1b[31m", "text": "A bosun's whistle."}], corpus="log")
+    monkeypatch.chdir(root)
+    assert main(["search", "--mode", "keyword", "whistle"]) == 0
+    assert capsys.readouterr().out.startswith("log: page 7\\x1b[31m  1.00\n  1  A bosun's whistle.\n")
+
+
+def test_raw_cells_from_the_command_line(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cell = {"cell_type": "raw", "metadata": {}, "source": "a lighthouse keeper's table"}
+    write(root, {"raw.ipynb": json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})})
+    for flags, found in (([], 0), (["--raw-cells"], 1), ([], 0)):
+        assert main(["index", "-C", str(root), "--quiet", *flags]) == 0
+        (answer,) = call(root, "vectors.query", texts=["lighthouse"], mode="keyword")["answers"]
+        assert len(answer["hits"]) == found
+
+
 def run(root: Path, *arguments: str, stdin: str | None = None) -> tuple[int, str, str]:
     done = subprocess.run(
         [sys.executable, "-m", "outcrop", *arguments],

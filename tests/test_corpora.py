@@ -269,6 +269,14 @@ def test_what_cannot_be_a_corpus(root: Path, opened: Opener, corpus: Any, paths:
         assert not index.status().exists
 
 
+def test_a_rebuild_is_of_everything(root: Path, opened: Opener) -> None:
+    with opened(root) as index:
+        index.build(corpus="notebooks", paths=["lab"])
+        with pytest.raises(UsageError, match="whole index"):
+            index.build(corpus="notebooks", paths=["lab"], rebuild=True)
+        assert [line.corpus for line in index.status().collections] == ["docs", "notebooks"]
+
+
 def test_a_dry_run_of_a_corpus(root: Path, opened: Opener) -> None:
     with opened(root) as index:
         plan = index.plan(corpus="notebooks", paths=["lab", "gone"])

@@ -232,6 +232,8 @@ class Index:
         from outcrop.indexer import build
 
         scope = self._scope(corpus, paths, prune)
+        if rebuild and corpus is not None:
+            raise UsageError("a rebuild is of the whole index, not of one corpus", "Clear that corpus, then build it")
         if rebuild:
             upkeep.start_over(self._store, named=self.settings.store is not None)
         # Somebody who keeps the index elsewhere has not asked for blobs in the repository.

@@ -59,6 +59,8 @@ def answer_lines(answer: Answer, query: str, view: View) -> Iterator[str]:
 def place(hit: Hit, view: View, path: str | None = None) -> str:
     """Where a hit is, as a path from the current folder where it is a file."""
     path = hit.path if path is None else path
+    if path is None and hit.record is not None:
+        return harmless_line(f"{hit.corpus[0]}: {hit.record.id}")
     if path is None:
         return f"{hit.kind} {hit.hash[:REVISION_CHARACTERS]}"
     if hit.project:
