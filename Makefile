@@ -30,7 +30,7 @@ probe: setup
 	$(BIN)/outcrop probe
 
 test: system setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 # Values of these two that were meant for another machine slow numpy's BLAS down, the scan and its baseline alike.
 BENCHMARK := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks

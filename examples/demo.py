@@ -17,9 +17,10 @@ from pathlib import Path
 
 MODULES = """
 argparse.py bisect.py calendar.py cmd.py configparser.py contextlib.py csv.py dataclasses.py difflib.py fileinput.py
-fnmatch.py functools.py getpass.py glob.py gzip.py hashlib.py heapq.py html json linecache.py netrc.py queue.py random.py sched.py
-secrets.py selectors.py shelve.py shlex.py shutil.py smtplib.py socketserver.py statistics.py string.py subprocess.py
-tempfile.py textwrap.py threading.py timeit.py traceback.py uuid.py weakref.py webbrowser.py wsgiref zipfile.py zipfile
+fnmatch.py functools.py getpass.py glob.py gzip.py hashlib.py heapq.py html json linecache.py netrc.py queue.py
+random.py sched.py secrets.py selectors.py shelve.py shlex.py shutil.py smtplib.py socketserver.py statistics.py
+string.py subprocess.py tempfile.py textwrap.py threading.py timeit.py traceback.py uuid.py weakref.py webbrowser.py
+wsgiref zipfile.py zipfile
 """.split()
 
 QUESTIONS = {

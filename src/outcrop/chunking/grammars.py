@@ -106,6 +106,7 @@ _OCAML = f"""
 {leads("comment attribute")}
 """
 
+# D is missing on purpose: its bundled grammar takes the process down on some texts. Perl is, because it is slow.
 QUERIES: dict[str, str] = {
     "python": f"""
         {named("function_definition class_definition")}
@@ -295,9 +296,6 @@ QUERIES: dict[str, str] = {
         (type_definition (_ (type_name type_name: (_) @name))) @def
         (member_defn (method_or_prop_defn name: (_) @name)) @def
         {leads("line_comment block_comment attributes")}""",
-    "d": f"""
-        {named("class_declaration struct_declaration interface_declaration function_declaration", "(identifier)")}
-        {leads("comment")}""",
     "matlab": f"{named('function_definition class_definition')}\n{leads('comment')}",
     "gdscript": f"{named('function_definition class_definition')}\n{leads('comment annotation')}",
     "fish": f"{named('function_definition')}\n{leads('comment')}",

@@ -84,6 +84,9 @@ OUTLINES: dict[str, Outline] = {
         comment="'|rem",
         ignore_case=True,
     ),
+    "d": Outline(
+        rf"{_MODIFIERS}(?:class|struct|interface|union|enum|template|void|int|bool|string|auto|double|size_t)\s+{_NAME}"
+    ),
     "haxe": Outline(rf"{_MODIFIERS}(?:function|class|interface|enum|typedef|abstract)\s+{_NAME}"),
     "coffeescript": Outline(rf"class\s+{_NAME}|(?P<type>@?[\w.$]+)\s*[=:]\s*(?:\([^)]*\))?\s*[-=]>"),
     "awk": Outline(rf"(?:function|func)\s+{_NAME}|(?P<type>BEGIN|END)\b"),
