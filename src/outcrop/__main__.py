@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from outcrop.surfaces.cli import main
+from outcrop.surfaces.start import outcrop
 
-sys.exit(main())
+sys.exit(outcrop())
