@@ -99,7 +99,7 @@ def test_help_names_its_own_commands(run: Run) -> None:
 
 def test_the_program_is_installed_under_its_name() -> None:
     scripts = Path(__file__).parent.parent / "pyproject.toml"
-    assert 'agent-tool = "outcrop.surfaces.agent_tool:main"' in scripts.read_text("utf-8")
+    assert 'agent-tool = "outcrop.surfaces.start:agent_tool"' in scripts.read_text("utf-8")
 
 
 def test_push_and_pull(run: Run, zoo: str, bestiary: Bestiary, tmp_path: Path) -> None:

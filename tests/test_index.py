@@ -671,6 +671,22 @@ def test_an_index_of_a_newer_version_can_be_dropped(root: Path, opened: Opener, 
             assert index.search("steam").mode == "hybrid"
 
 
+def test_rebuild_gets_over_tables_that_are_not_as_they_should_be(root: Path, opened: Opener) -> None:
+    with opened(root) as index:
+        index.build()
+        store = Path(index.status().store)
+    database = sqlite3.connect(store)
+    database.execute("ALTER TABLE fx_vec_built RENAME COLUMN builder TO something_else")
+    database.commit()
+    database.close()
+    with opened(root) as index:
+        assert index.search("steam").mode == "keyword"
+        with pytest.raises(outcrop.StoreError, match="outcrop rebuild"):
+            index.build()
+        index.build(rebuild=True)
+        assert index.search("steam").mode == "hybrid"
+
+
 def test_an_index_that_lost_its_end_is_noticed(root: Path, opened: Opener) -> None:
     with opened(root) as index:
         index.build()

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, UnknownCorpus, UsageError
+from outcrop.errors import (
+    IndexMissing,
+    SchemaTooNew,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    UnknownCorpus,
+    UsageError,
+)
 from outcrop.model import Space
 from outcrop.ports import Embedder, Source
 from outcrop.reports import Status
@@ -93,10 +102,16 @@ def start_over(store: SqliteStore, *, named: bool) -> None:
     if not store.path.exists():
         return
     try:
-        if store.exists:
+        if not store.file.guest and not store.holds_records():
+            # Nothing in it is worth keeping, so that even tables which are not as they should be are no obstacle.
+            _drop(store, named)
+        elif store.exists:
             with store.writing():
                 store.forget()
-    except (StoreDamaged, SchemaTooNew):
+    except (StoreLocked, StoreFull):
+        raise
+    except StoreError:
+        # Whatever else is wrong with it, starting over is the way out that every such message names.
         _drop(store, named)
 
 

@@ -179,6 +179,14 @@ class SqliteStore:
                 writes.rewrite_vectors(database, changed, bad)
         return len(changed), len(bad)
 
+    def holds_records(self) -> bool:
+        """Whether a caller put texts in that come from no source."""
+        try:
+            with self._reading() as database:
+                return database.execute("SELECT 1 FROM fx_vec_record LIMIT 1").fetchone() is not None
+        except IndexMissing:
+            return False
+
     def forget(self) -> None:
         """Drop everything that was made from sources, in all views; records of callers stay, with their vectors."""
         with self.file.changing() as database:
