@@ -79,8 +79,8 @@ def test_a_full_disk_and_a_locked_door_say_what_to_do() -> None:
         "/var/index.sqlite: No space left on device",
         "Free some space; what was written before is kept.",
     )
-    what, fix = explain(PermissionError(errno.EACCES, "Permission denied", "/root/x"))
-    assert what == "/root/x: Permission denied"
+    what, fix = explain(PermissionError(errno.EACCES, "Permission denied", "/home/me/x"))
+    assert what == "/home/me/x: Permission denied"
     assert "--store" in fix
     assert explain(OSError("odd"))[0] == "odd"
 
