@@ -15,7 +15,7 @@ $(BIN)/.ready: pyproject.toml
 setup: $(BIN)/.ready
 
 # The tests run the real programs.
-PROGRAMS := git fossil
+PROGRAMS := git fossil chromium
 
 system:
 	@missing=$$(for each in $(PROGRAMS); do command -v $$each >/dev/null || echo $$each; done); [ -z "$$missing" ] \

@@ -77,6 +77,7 @@ class Index:
         source: Where the material comes from.
         settings: What is set, and where each value came from.
         embedder: What turns text into vectors; loaded when first needed.
+        store: Where chunks and vectors are; for what builds on an index (projects, media, evaluation), not for its users.
     """
 
     def __init__(self, source: Source, settings: Settings, consent: Consent | None = None) -> None:
@@ -84,7 +85,7 @@ class Index:
         self.settings = settings
         self.embedder = make_embedder(settings, consent)
         self._consent = consent
-        self._store = SqliteStore(
+        self.store = SqliteStore(
             settings.store or source.store_path(), source.worktree, guest=_is_shared(settings.store, source)
         )
 
@@ -98,7 +99,7 @@ class Index:
 
     def close(self) -> None:
         """Let go of the database. Closing twice is fine."""
-        self._store.close()
+        self.store.close()
 
     def search(
         self,
@@ -135,7 +136,7 @@ class Index:
         """
         wanted = filter_of(kind, project, corpus, path)
         question = Question(query, mode_of(mode), k, wanted, min_score, explain)
-        return search(question, self._store, self.source, self.embedder, self._search_files)
+        return search(question, self.store, self.source, self.embedder, self._search_files)
 
     def query(
         self,
@@ -155,7 +156,7 @@ class Index:
 
         wanted = filter_of(kind, project, corpus, path)
         questions = [Question(text, mode_of(mode), k, wanted, min_score) for text in texts]
-        return search_all(questions, self._store, self.source, self.embedder, self._search_files)
+        return search_all(questions, self.store, self.source, self.embedder, self._search_files)
 
     def _search_files(self, question: Question, reason: str | None) -> Answer:
         # Imported here: only a source without an index needs it.
@@ -235,12 +236,12 @@ class Index:
         if rebuild and corpus is not None:
             raise UsageError("a rebuild is of the whole index, not of one corpus", "Clear that corpus, then build it")
         if rebuild:
-            upkeep.start_over(self._store, named=self.settings.store is not None)
+            upkeep.start_over(self.store, named=self.settings.store is not None)
         # Somebody who keeps the index elsewhere has not asked for blobs in the repository.
         transfer = None if self.settings.store or corpus is not None else sharing.transfer_of(self.source)
-        report = build(self.source, self._store, self.embedder, progress, transfer, scope)
-        if self._store.file.guest:
-            sharing.warn_of_readers(self.source, self._store.names().kinds)
+        report = build(self.source, self.store, self.embedder, progress, transfer, scope)
+        if self.store.file.guest:
+            sharing.warn_of_readers(self.source, self.store.names().kinds)
         return report
 
     def import_blobs(self, *, progress: Callable[[Progress], None] | None = None) -> ImportReport:
@@ -258,7 +259,7 @@ class Index:
         from outcrop.sync import bring_in
 
         transfer = sharing.needed(self.source)
-        return bring_in(self.source, self._store, transfer, self.embedder.space, progress or (lambda _: None))
+        return bring_in(self.source, self.store, transfer, self.embedder.space, progress or (lambda _: None))
 
     def exchange(self, url: str | None = None) -> Exchanged:
         """Send vectors to another copy of the repository and get those that it has.
@@ -281,7 +282,7 @@ class Index:
         """
         from outcrop.sync import normalise
 
-        return normalise(self._store, sharing.transfer_of(self.source), self.embedder.space)
+        return normalise(self.store, sharing.transfer_of(self.source), self.embedder.space)
 
     def plan(
         self, *, corpus: str | None = None, paths: Iterable[str | os.PathLike[str]] | None = None, prune: bool = True
@@ -289,7 +290,7 @@ class Index:
         """What ``build`` would do. Writes nothing and embeds nothing."""
         from outcrop.indexer import plan
 
-        return plan(self.source, self._store, self.embedder, self._scope(corpus, paths, prune))
+        return plan(self.source, self.store, self.embedder, self._scope(corpus, paths, prune))
 
     def _scope(self, corpus: str | None, paths: Iterable[str | os.PathLike[str]] | None, prune: bool) -> Scope:
         from outcrop.corpora import Scope, own_scope
@@ -323,17 +324,17 @@ class Index:
         from outcrop.names import check_corpus
         from outcrop.recording import upsert
 
-        return upsert(records, check_corpus(corpus), self._store, self.embedder)
+        return upsert(records, check_corpus(corpus), self.store, self.embedder)
 
     def remove(self, ids: Collection[str], *, corpus: str = "records") -> int:
         """Take records out by their ids. Returns how many of them were there."""
         from outcrop.recording import remove
 
-        return remove(ids, corpus, self._store)
+        return remove(ids, corpus, self.store)
 
     def status(self) -> Status:
         """What is indexed, and whether it is current. Sends nothing, loads no model."""
-        return upkeep.status(self.source, self._store, self.embedder)
+        return upkeep.status(self.source, self.store, self.embedder)
 
     def clear(self, *, corpus: str | None = None, space: str | None = None) -> int:
         """Drop a corpus of this view, the vectors of a space, or (without arguments) everything.
@@ -347,7 +348,7 @@ class Index:
             UsageError: No such corpus or space.
             StoreLocked: Another process is building.
         """
-        return upkeep.clear(self._store, corpus, space, named=self.settings.store is not None)
+        return upkeep.clear(self.store, corpus, space, named=self.settings.store is not None)
 
 
 def _is_shared(store: Path | None, source: Source) -> bool:
