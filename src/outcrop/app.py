@@ -77,7 +77,7 @@ class Index:
         source: Where the material comes from.
         settings: What is set, and where each value came from.
         embedder: What turns text into vectors; loaded when first needed.
-        store: Where chunks and vectors are; for what builds on an index (projects, media, evaluation), not for its users.
+        store: Where chunks and vectors are, for what builds on an index; not for its users.
     """
 
     def __init__(self, source: Source, settings: Settings, consent: Consent | None = None) -> None:
