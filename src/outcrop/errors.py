@@ -5,7 +5,7 @@ OutcropError
 ├── EmbedderError     EmbedderUnavailable (EgressRefused · EmbedderTimeout) · BadEmbedding · DimensionMismatch
 ├── StoreError        IndexMissing · SpaceMismatch · SchemaTooNew · StoreLocked · StoreDamaged · StoreFull
 ├── FormatError       BlobError · ManifestError · IntegrityError
-└── UsageError        UnknownKind · UnknownProject · UnknownCorpus · BadConfig
+└── UsageError        UnknownKind · UnknownProject · UnknownCorpus · UnknownArtifact · BadConfig
 
 Search falls back to keywords on IndexMissing, SpaceMismatch and any EmbedderError met while the question is embedded,
 and records why. Everything else reaches the caller.
@@ -129,6 +129,10 @@ class UnknownProject(UsageError):
 
 class UnknownCorpus(UsageError):
     """No such corpus in this index."""
+
+
+class UnknownArtifact(UsageError):
+    """No such artifact in this index."""
 
 
 class BadConfig(UsageError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -16,6 +17,47 @@ from outcrop.errors import UsageError
 
 Schema = dict[str, Any]
 
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How small and how large: of a number its value, of a text its length, of a list its number of items.
+
+    Stands third in ``Annotated[int, "what it is", Limits(1, 100)]``, and means each type that the annotation allows.
+    """
+
+    low: int | None = None
+    high: int | None = None
+
+    def schema(self, schema: Schema) -> Schema:
+        """The same in the words of JSON Schema."""
+        if "anyOf" in schema:
+            return {"anyOf": [self.schema(each) for each in schema["anyOf"]]}
+        low, high = _BOUNDS.get(schema.get("type", ""), ("", ""))
+        found = {name: value for name, value in ((low, self.low), (high, self.high)) if name and value is not None}
+        return schema | found
+
+    def check(self, value: Any, where: str, caller: str) -> None:
+        """See that a value of the right type is within.
+
+        Raises:
+            UsageError: It is not.
+        """
+        if value is None or isinstance(value, bool | Mapping):
+            return
+        noun = " characters" if isinstance(value, str) else " items" if _is_list(value) else ""
+        size = len(value) if noun else value
+        if self.low is not None and size < self.low:
+            raise UsageError(f"{caller}: {where} is too small: {size:,}{noun}", f"At least {self.low:,}{noun}.")
+        if self.high is not None and size > self.high:
+            raise UsageError(f"{caller}: {where} is too large: {size:,}{noun}", f"At most {self.high:,}{noun}.")
+
+
+_BOUNDS = {
+    "integer": ("minimum", "maximum"),
+    "number": ("minimum", "maximum"),
+    "string": ("minLength", "maxLength"),
+    "array": ("minItems", "maxItems"),
+}
 _PLAIN: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _NOUNS = {"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
 
@@ -65,7 +107,8 @@ def _parameters(function: Callable[..., Any]) -> list[tuple[str, inspect.Paramet
 def _schema(annotation: Any) -> Schema:
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _schema(inner[0]) | {"description": inner[1]}
+        bare = _schema(inner[0])
+        return (inner[2].schema(bare) if len(inner) > 2 else bare) | {"description": inner[1]}
     if annotation in _PLAIN:
         return {"type": _PLAIN[annotation]}
     if annotation in (NoneType, None):
@@ -106,6 +149,8 @@ def _check(value: Any, annotation: Any, where: str, caller: str) -> None:
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         _check(value, inner[0], where, caller)
+        if len(inner) > 2:
+            inner[2].check(value, where, caller)
     elif origin in (Union, UnionType):
         _check_union(value, inner, where, caller)
     elif origin is list and _is_list(value):

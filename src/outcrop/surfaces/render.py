@@ -38,6 +38,7 @@ INTERNAL_ERROR = -32603
 
 OUTCOMES: dict[type[BaseException], Outcome] = {
     errors.UsageError: Outcome(2, 400, INVALID_PARAMS),
+    errors.UnknownArtifact: Outcome(2, 404, INVALID_PARAMS),
     errors.NotARepository: Outcome(1, 404, INVALID_PARAMS),
     errors.SourceLocked: Outcome(1, 503, INTERNAL_ERROR),
     errors.EmbedderError: Outcome(1, 502, INTERNAL_ERROR),
