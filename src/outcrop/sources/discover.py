@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from outcrop.errors import NotARepository, UsageError
+from outcrop.git_process import Repository
 from outcrop.ports import Source
 from outcrop.sources.folder import FolderSource
 from outcrop.sources.fossil_repository import Location, find_fossil
 from outcrop.sources.git import GitSource
-from outcrop.sources.git_plumbing import Repository, discover, is_ignored
+from outcrop.sources.git_plumbing import discover, is_ignored
 from outcrop.sources.options import Options
 
 

@@ -10,11 +10,12 @@ from functools import cached_property
 from pathlib import Path
 
 from outcrop.errors import NotARepository
+from outcrop.git_process import Repository, absent, blob_id, contents, sizes, start
 from outcrop.model import Artifact, Listing, Ref, Seen, Skipped
 from outcrop.sources import git_commit
 from outcrop.sources.filestate import read_file
 from outcrop.sources.git_files import WorkingFiles
-from outcrop.sources.git_plumbing import Repository, absent, blob_id, contents, discover, sizes, start
+from outcrop.sources.git_plumbing import discover
 from outcrop.sources.git_snapshot import UNBORN, Snapshot, take
 from outcrop.sources.options import Options
 from outcrop.sources.paths import to_bytes, to_slug

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from outcrop.errors import SourceError
+from outcrop.git_process import Repository, contents, finish, first_line, start
 from outcrop.model import Listing, Ref, Skipped, SkipReason
 from outcrop.sources.filestate import oversize
-from outcrop.sources.git_plumbing import Repository, contents, finish, first_line, start
 from outcrop.sources.git_snapshot import UNBORN
 from outcrop.sources.ignore import PathFilter, Rules, compile_globs, compile_rules
 from outcrop.sources.options import Options

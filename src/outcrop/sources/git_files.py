@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from outcrop.git_process import blob_id
 from outcrop.model import Ref, Seen, Skipped, SkipReason
 from outcrop.sources.filestate import is_untouched, not_a_file, oversize, read_file, reason_of, remember, time_of
-from outcrop.sources.git_plumbing import blob_id
 from outcrop.sources.git_snapshot import Snapshot
 from outcrop.sources.ignore import PathFilter, Rules, compile_globs, compile_rules
 from outcrop.sources.options import Options

@@ -1,110 +1,13 @@
-"""The real ``git``, run so that nothing in the repository can make it execute anything or reach for the network.
-
-A repository is somebody else's: its configuration may name programs (``core.fsmonitor``, filters, hooks, transports for
-a lazy fetch), and ``git status`` alone would start some of them. Every command here runs with these switched off,
-without locks, prompts, replacement objects or a translated message, and away from the variables that git sets for its
-own hooks, so that Outcrop can be called from one.
-"""
+"""Finding git repositories, and what their configuration would run."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from outcrop.errors import NotARepository, SourceError
-
-_DROPPED = frozenset(
-    """
-    GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_INDEX_VERSION GIT_PREFIX GIT_COMMON_DIR GIT_OBJECT_DIRECTORY
-    GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_GRAFT_FILE GIT_SHALLOW_FILE GIT_NAMESPACE GIT_REPLACE_REF_BASE
-    GIT_EXTERNAL_DIFF GIT_INTERNAL_SUPER_PREFIX GIT_IMPLICIT_WORK_TREE GIT_QUARANTINE_PATH
-    GIT_LITERAL_PATHSPECS GIT_GLOB_PATHSPECS GIT_NOGLOB_PATHSPECS GIT_ICASE_PATHSPECS
-    """.split()
-)
-_SET = {
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_NO_LAZY_FETCH": "1",
-    # Versions before 2.44 know no GIT_NO_LAZY_FETCH; without an allowed transport their fetch fails at once.
-    "GIT_ALLOW_PROTOCOL": "none",
-    "GIT_PROTOCOL_FROM_USER": "0",
-    "GIT_PAGER": "cat",
-    "LC_ALL": "C",
-    "LANGUAGE": "",
-}
-_SWITCHES = (
-    *("-c", "core.fsmonitor="),
-    *("-c", f"core.hooksPath={os.devnull}"),
-)
-_WINDOW = 48
-"""Requests sent ahead to ``cat-file``: few enough to fit the smallest pipe buffer (4 KiB), so that nobody waits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Repository:
-    """Where the parts of one repository are.
-
-    Attributes:
-        top: Root of the working tree; for a bare repository the repository itself.
-        git_dir: This working tree's own part.
-        common_dir: What all working trees share.
-        bare: Whether there is no working tree.
-        object_format: ``sha1`` or ``sha256``.
-    """
-
-    top: Path
-    git_dir: Path
-    common_dir: Path
-    bare: bool
-    object_format: str
-
-    def config(self) -> bytes:
-        """The repository's own settings, lower case, to look for words in."""
-        found = []
-        for path in (self.common_dir / "config", self.git_dir / "config.worktree"):
-            try:
-                found.append(path.read_bytes().lower())
-            except OSError:
-                continue
-        return b"\n".join(found)
-
-    def is_partial(self) -> bool:
-        """Whether some objects may have been left at the remote."""
-        return b"promisor" in self.config()
-
-
-def environment() -> dict[str, str]:
-    """The variables that every git runs with."""
-    return {name: value for name, value in os.environ.items() if name not in _DROPPED} | _SET
-
-
-def command(folder: Path, *arguments: str) -> list[str]:
-    """A full command line."""
-    return ["git", "-C", str(folder), "--no-pager", *_SWITCHES, *arguments]
-
-
-def start(
-    repository: Repository, *arguments: str, stdin: int = subprocess.DEVNULL, stderr: int = subprocess.PIPE
-) -> subprocess.Popen[bytes]:
-    """Start git in a repository; its output is piped.
-
-    The repository is named outright, so that git neither looks for another one above nor heeds ``core.worktree``.
-    """
-    where = [f"--git-dir={repository.git_dir}"]
-    if not repository.bare:
-        where.append(f"--work-tree={repository.top}")
-    return subprocess.Popen(
-        command(repository.top, *where, *arguments),
-        env=environment(),
-        stdin=stdin,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-    )
+from outcrop.git_process import Repository, command, environment, first_line, start
 
 
 def filters_off(repository: Repository) -> list[str]:
@@ -123,25 +26,6 @@ def filters_off(repository: Repository) -> list[str]:
         for value in ("clean=", "smudge=", "process=", "required=false"):
             switches += ["-c", f"filter.{name}.{value}"]
     return switches
-
-
-def finish(process: subprocess.Popen[bytes], what: str) -> bytes:
-    """The output of a started git.
-
-    Raises:
-        SourceError: It failed.
-    """
-    output, errors = process.communicate()
-    if process.returncode:
-        raise SourceError(f"git cannot {what}: {first_line(errors)}")
-    return output
-
-
-def first_line(errors: bytes) -> str:
-    """What git complained of."""
-    lines = errors.decode("utf-8", "replace").strip().splitlines()
-    fatal = [line for line in lines if line.startswith(("fatal: ", "error: "))]
-    return (fatal or lines or ["no reason given"])[0].removeprefix("fatal: ").removeprefix("error: ")
 
 
 def discover(path: Path) -> Repository | None:
@@ -250,78 +134,3 @@ def _raise_refusal(folder: Path, errors: bytes) -> None:
             "If the repository was moved, run git worktree repair there; if it is gone, delete the .git file",
         )
     raise SourceError(f"git cannot use the repository at {folder}: {reason}")
-
-
-def blob_id(data: bytes, object_format: str) -> str:
-    """The name that git gives to these bytes.
-
-    Args:
-        data: The content as it would be stored.
-        object_format: ``sha1`` or ``sha256``.
-    """
-    hasher = hashlib.new(object_format, b"blob %d\0" % len(data), usedforsecurity=False)
-    hasher.update(data)
-    return hasher.hexdigest()
-
-
-def absent(repository: Repository, commit: str) -> frozenset[str]:
-    """Objects of a commit that a partial clone does not have. Asking for one of them would start a fetch."""
-    process = start(repository, "rev-list", "--objects", "--no-object-names", "--no-walk", "--missing=print", commit)
-    output, _ = process.communicate()
-    return frozenset(line[1:].decode() for line in output.splitlines() if line.startswith(b"?"))
-
-
-def sizes(repository: Repository, names: Sequence[str]) -> dict[str, int]:
-    """Bytes per blob; names that are not there, or are no blobs, are missing."""
-    process = start(repository, "cat-file", "--batch-check", stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    output, _ = process.communicate("".join(f"{name}\n" for name in names).encode())
-    found = {}
-    for line in output.splitlines():
-        parts = line.split(b" ")
-        if len(parts) == 3 and parts[1] == b"blob":
-            found[parts[0].decode()] = int(parts[2])
-    return found
-
-
-def contents(repository: Repository, names: Sequence[str]) -> Iterator[bytes | None]:
-    """The bytes of each blob, in order; None for one that cannot be read.
-
-    git gives up at a damaged object, and is then asked anew for the rest.
-    """
-    done = 0
-    while done < len(names):
-        for data in _stream(repository, names[done:]):
-            done += 1
-            yield data
-        if done < len(names):
-            done += 1
-            yield None
-
-
-def _stream(repository: Repository, names: Sequence[str]) -> Iterator[bytes | None]:
-    """As :func:`contents`, ending early when git does."""
-    process = start(repository, "cat-file", "--batch", stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        for answered in range(len(names)):
-            if answered % _WINDOW == 0:
-                ahead = names[answered : answered + _WINDOW]
-                process.stdin.write("".join(f"{name}\n" for name in ahead).encode())
-                process.stdin.flush()
-            header = process.stdout.readline().split()
-            if not header:
-                return
-            if len(header) != 3:
-                yield None
-                continue
-            size = int(header[2])
-            data = process.stdout.read(size + 1)
-            if len(data) != size + 1:
-                return
-            yield data[:-1] if header[1] == b"blob" else None
-    except BrokenPipeError:
-        return
-    finally:
-        process.kill()
-        process.communicate()

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from outcrop.errors import SourceError
-from outcrop.sources.git_plumbing import Repository, filters_off, finish, start, submodule
+from outcrop.git_process import Repository, finish, start
+from outcrop.sources.git_plumbing import filters_off, submodule
 
 _ATTEMPTS = 3
 """How often both questions are asked while somebody keeps changing the index between them."""
