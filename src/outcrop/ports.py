@@ -16,6 +16,7 @@ from outcrop.records import (
     Embedded,
     Entry,
     Found,
+    Holding,
     Known,
     Member,
     Moved,
@@ -257,6 +258,9 @@ class VectorStore(Protocol):
 
     def collections(self) -> Sequence[CollectionStatus]:
         """One line a corpus of this view."""
+
+    def holdings(self) -> Sequence[Holding]:
+        """Every artifact of this view at each of its places, with how much is stored of it."""
 
     def spaces(self) -> Sequence[SpaceStatus]:
         """Every space that has vectors, of all views."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from outcrop.model import Chunk, Kind, Part, RecordNote, Ref, Seen, Skipped, SkipReason, Space
+from outcrop.model import Chunk, Kind, MediaNote, Part, RecordNote, Ref, Seen, Skipped, SkipReason, Space
 
 DEFAULT_BUILDERS = ("code", "docs")
 """The two corpora that every index has; they are built together."""
@@ -71,6 +71,7 @@ class Entry:
     chunks: Sequence[Digested]
     skip: SkipReason | None = None
     detail: str = ""
+    media: MediaNote | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +160,7 @@ class Passage:
         siblings: How many chunks the artifact has, this one included.
         version: ``Ref.version`` when its artifact was read; None where no listing of this source named it.
         record: What the caller said of the record that it is a passage of, or None.
+        media: What is said of the asset that it is a passage of, or None.
     """
 
     id: int
@@ -171,6 +173,40 @@ class Passage:
     siblings: int
     version: str | None = None
     record: RecordNote | None = None
+    media: MediaNote | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What is stored of one artifact (or one part of it) at one of its places in a view.
+
+    Attributes:
+        corpus: The corpus it is found in.
+        builder: The corpus whose build put it there.
+        project: Slug of its repository, empty for this one.
+        kind: What it counts as there.
+        path: Where it stands, None for what has no path.
+        hash: The artifact.
+        part: Which part of it.
+        version: ``Ref.version`` when it was read; None where no listing of this source named it.
+        chunks: How many chunks it has.
+        embedded: How many of them have a vector in the scanned space.
+        characters: Length of their texts.
+        bytes: The same in UTF-8; vectors not counted.
+    """
+
+    corpus: str
+    builder: str
+    project: str
+    kind: Kind
+    path: str | None
+    hash: str
+    part: Part
+    version: str | None
+    chunks: int
+    embedded: int
+    characters: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)

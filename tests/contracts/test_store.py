@@ -485,3 +485,26 @@ def test_what_travels_of_an_artifact(store: VectorStore) -> None:
         store.add_vectors(SPACE, [digest("new")], unit(1.0)[None], "r2")
         assert (store.built(), store.interrupted(), store.artifacts()) == ("r2", False, 2)
     assert store.normalise() == (0, 0)
+
+
+def test_holdings_name_every_place_and_what_is_stored_there(stores: Sequence[VectorStore]) -> None:
+    store, other = stores
+    fill(store)
+    holdings = {(it.corpus, it.path): it for it in store.holdings()}
+    assert set(holdings) == {("code", "src/a.py"), ("docs", "docs/b.md")}
+    code = holdings["code", "src/a.py"]
+    assert (code.builder, code.project, code.kind, code.hash, code.version) == ("code", "", Kind.CODE, "h1", "h1")
+    assert (code.chunks, code.embedded, code.characters, code.bytes) == (2, 2, 20, 20)
+    assert other.holdings() == []
+    # Not every chunk embedded, a copy, a text beyond ASCII, and a record, which every view sees.
+    with store.writing():
+        store.write([entry("h3", "src/c.py", "käse")])
+        store.replace(view(member("h1", "src/a.py"), member("h1", "src/b.py"), member("h3", "src/c.py")))
+        store.upsert("records", [record("r", "alpha beta", project="lib")], SPACE)
+    holdings = {(it.corpus, it.path): it for it in store.holdings()}
+    assert set(holdings) == {("code", "src/a.py"), ("code", "src/b.py"), ("code", "src/c.py"), ("records", "notes/r")}
+    late = holdings["code", "src/c.py"]
+    assert (late.chunks, late.embedded, late.characters, late.bytes) == (1, 0, 4, 5)
+    noted = holdings["records", "notes/r"]
+    assert (noted.project, noted.version, noted.embedded) == ("lib", None, 1)
+    assert [it.corpus for it in other.holdings()] == ["records"]

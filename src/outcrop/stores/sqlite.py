@@ -15,6 +15,7 @@ from outcrop.records import (
     Embedded,
     Entry,
     Found,
+    Holding,
     Known,
     Member,
     Names,
@@ -359,6 +360,12 @@ class SqliteStore:
         with self.snapshot(), self._reading() as database:
             state = self.state()
             return [] if state is None else reports.collections(database, self.worktree, state.space)
+
+    def holdings(self) -> Sequence[Holding]:
+        """Every artifact of this view at each of its places, with how much is stored of it."""
+        with self.snapshot(), self._reading() as database:
+            state = self.state()
+            return [] if state is None else reports.holdings(database, self.worktree, state.space)
 
     def spaces(self) -> Sequence[SpaceStatus]:
         """Every space that has vectors, of all views."""
