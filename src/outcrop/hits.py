@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from outcrop import manifest
 from outcrop.model import Hit, Mode
 from outcrop.preview import preview
 from outcrop.records import Passage
@@ -23,7 +24,7 @@ def make_hit(
         words: Search terms of the question, for the preview.
         explanation: What its place in the list is made of.
     """
-    chunk = passage.chunk
+    chunk, media = passage.chunk, passage.media
     return Hit(
         score=float(np.clip(score, 0.0, 1.0)),
         kind=passage.kind,
@@ -41,4 +42,8 @@ def make_hit(
         cell_id=chunk.cell_id,
         record=passage.record,
         explanation=explanation,
+        start=chunk.seconds[0] if chunk.seconds else None,
+        end=chunk.seconds[1] if chunk.seconds else None,
+        uri=manifest.with_time(media.uri, chunk.seconds) if media else None,
+        transcript=media.transcript if media else None,
     )

@@ -81,6 +81,8 @@ class Ref:
         path: Where it is, with ``/``; None for what has no path (tickets).
         version: Digest of every input read for it; equals ``hash`` unless it depends on more than its own bytes.
         size: Bytes, where the source knows them without reading.
+        transcript: Of a media manifest: the file whose text stands for the asset. ``version`` then names both hashes,
+            the manifest's and the transcript's, with ``+`` between them.
     """
 
     hash: str
@@ -88,14 +90,46 @@ class Ref:
     path: str | None
     version: str
     size: int | None = None
+    transcript: Ref | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A small checked-in record that stands for an asset (video, audio, imagery) kept somewhere else.
+
+    Attributes:
+        uri: Where the asset is.
+        sha3: SHA3-256 of its bytes, lower-case hex.
+        mime: Its media type.
+        bytes: Its size.
+        transcript: Path of the checked-in text, as the manifest has it.
+    """
+
+    uri: str
+    sha3: str
+    mime: str
+    bytes: int
+    transcript: str
+
+
+@dataclass(frozen=True, slots=True)
+class MediaNote:
+    """What a hit says of the asset that it is a passage of: where it is, and the path of the text that was read."""
+
+    uri: str
+    transcript: str
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A document that was read: its entry in the listing and its text, newlines as ``\\n``."""
+    """A document that was read: its entry in the listing and its text, newlines as ``\\n``.
+
+    Of a media manifest the text is that of its transcript.
+    """
 
     ref: Ref
     text: str
+    manifest: Manifest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +173,9 @@ class Chunk:
 
     Attributes:
         seq: Ordinal within the artifact, from 0, without gaps.
-        text: Exactly ``artifact.text[start:end]`` (for a notebook: a slice of one cell's source).
-        start: First character offset (for a notebook: inside the cell).
+        text: Exactly ``artifact.text[start:end]`` (for a notebook: a slice of one cell's source; for a timed transcript:
+            of what is said in it).
+        start: First character offset (for a notebook: inside the cell; for a timed transcript: inside what is said).
         end: One past the last character offset.
         first_line: 1-based line of ``start`` (for a notebook: inside the cell).
         last_line: 1-based line of the last character that is not a newline.
@@ -148,6 +183,7 @@ class Chunk:
         part: Which half of a mixed artifact this is.
         cell: 0-based cell number in a notebook, else None.
         cell_id: The cell's own id, where the notebook gives it one (since nbformat 4.5).
+        seconds: When it is said, from and to, in seconds from the beginning; None for all but timed transcripts.
     """
 
     seq: int
@@ -160,6 +196,7 @@ class Chunk:
     part: Part = Part.WHOLE
     cell: int | None = None
     cell_id: str | None = None
+    seconds: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +297,7 @@ class Hit:
         path: File path, wiki name or technote id; None for tickets.
         hash: Content address of the artifact.
         text: The whole passage.
-        lines: First and last line, 1-based, inclusive (inside the cell for a notebook).
+        lines: First and last line, 1-based, inclusive (inside the cell for a notebook, inside the transcript for media).
         name: Qualified name or heading trail, or None.
         paths: Every path at which this artifact stands, ``path`` first.
         corpus: The corpora it belongs to.
@@ -270,6 +307,10 @@ class Hit:
         cell_id: The cell's own id, where the notebook gives it one.
         record: The caller's own id and metadata, where it is a passage of a record.
         explanation: What its place in the list is made of, in words and numbers; empty unless asked for.
+        start: Of a passage of a timed transcript: when it begins, in seconds.
+        end: When it ends.
+        uri: Of media: where the asset is, with the time range as a media fragment (``#t=12.5,31``) where it is known.
+        transcript: Of media: path of the text that the passage stands in.
     """
 
     score: float
@@ -288,6 +329,10 @@ class Hit:
     cell_id: str | None = None
     record: RecordNote | None = None
     explanation: tuple[str, ...] = ()
+    start: float | None = None
+    end: float | None = None
+    uri: str | None = None
+    transcript: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

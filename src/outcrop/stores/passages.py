@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from outcrop.errors import FormatError, StoreDamaged
-from outcrop.model import Chunk, Filter, Kind, Part, Space
+from outcrop.model import Chunk, Filter, Kind, MediaNote, Part, Space
 from outcrop.records import Embedded, Passage
 from outcrop.stores import selection, upserts
 from outcrop.vectors import from_bytes
 
-CHUNK_COLUMNS = "c.seq, c.text, c.first_line, c.last_line, c.name, c.part, c.cell, c.cell_id"
+CHUNK_COLUMNS = "c.seq, c.text, c.first_line, c.last_line, c.name, c.part, c.cell, c.cell_id, c.start_s, c.end_s"
 """What :func:`stored_chunk` takes, in order; ``c`` is ``fx_vec_chunk``."""
 
 
 def stored_chunk(row: Sequence[Any]) -> Chunk:
     """A chunk from ``CHUNK_COLUMNS``; its offsets are not stored and come back as 0."""
-    seq, text, first_line, last_line, name, part, cell, cell_id = row
+    seq, text, first_line, last_line, name, part, cell, cell_id, start_s, end_s = row
     return Chunk(
         seq=seq,
         text=text,
@@ -30,20 +30,21 @@ def stored_chunk(row: Sequence[Any]) -> Chunk:
         part=Part(part),
         cell=cell,
         cell_id=cell_id,
+        seconds=None if start_s is None else (start_s, end_s),
     )
 
 
 def passage(database: sqlite3.Connection, worktree: str, id: int, wanted: Filter) -> Passage | None:
     """One chunk with where it stands in a view, or None when it is gone."""
     row = database.execute(
-        f"SELECT c.hash, c.project, c.kind, a.version, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
+        f"SELECT c.hash, c.project, c.kind, a.version, c.uri, c.transcript, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
         " LEFT JOIN fx_vec_artifact a ON a.project = c.project AND a.hash = c.hash WHERE c.id = ?",
         (id,),
     ).fetchone()
     if row is None:
         return None
-    hash, project, kind, version = row[:4]
-    chunk = stored_chunk(row[4:])
+    hash, project, kind, version, uri, transcript = row[:6]
+    chunk = stored_chunk(row[6:])
     matches = selection.path_matcher(wanted.paths)
     rows = database.execute(
         "SELECT corpus, project, path, kind, worktree FROM fx_vec_member WHERE project = ? AND hash = ? AND part = ?"
@@ -66,6 +67,7 @@ def passage(database: sqlite3.Connection, worktree: str, id: int, wanted: Filter
         siblings=siblings,
         version=version if any(values[4] == worktree for values in rows) else None,
         record=upserts.note(database, project, hash, wanted.corpora) if version == upserts.VERSION else None,
+        media=None if uri is None else MediaNote(uri, transcript),
     )
 
 

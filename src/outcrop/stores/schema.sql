@@ -20,6 +20,10 @@ CREATE TABLE fx_vec_chunk(
   cell INTEGER,
   cell_id TEXT,
   digest BLOB,
+  start_s REAL,
+  end_s REAL,
+  uri TEXT,
+  transcript TEXT,
   UNIQUE(project, hash, seq)
 );
 CREATE INDEX fx_vec_chunk_digest ON fx_vec_chunk(digest);

@@ -24,8 +24,11 @@ UNIT_TOLERANCE = 1e-6
 """How far a vector's length may be from 1 before it is written anew."""
 
 _ASIDE = "aside"
-_COLUMNS = "id, hash, kind, path, seq, text, part, name, first_line, last_line, cell, cell_id, digest"
-_MARKS = ", ".join("?" * 13)
+_COLUMNS = (
+    "id, hash, kind, path, seq, text, part, name, first_line, last_line, cell, cell_id, digest"
+    ", start_s, end_s, uri, transcript"
+)
+_MARKS = ", ".join("?" * 17)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +68,15 @@ def prepare(entries: Sequence[Entry]) -> Prepared:
     for entry in entries:
         ref = entry.ref
         path_terms = keywords.terms_of(ref.path or "")
+        asset = (entry.media.uri, entry.media.transcript) if entry.media else (None, None)
         for item in entry.chunks:
             chunk = item.chunk
             chunks.append(
                 (
                     *(ref.hash, ref.kind, ref.path, chunk.seq, chunk.text, chunk.part, chunk.name),
                     *(chunk.first_line, chunk.last_line, chunk.cell, chunk.cell_id, item.digest),
+                    *(chunk.seconds or (None, None)),
+                    *asset,
                 )
             )
             words.append((keywords.terms_of(chunk.name or ""), path_terms, keywords.terms_of(chunk.text)))
