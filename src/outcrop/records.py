@@ -246,16 +246,26 @@ class Embedded:
     """A stored chunk of one artifact as the transfer store takes it.
 
     Attributes:
-        seq: Ordinal within the artifact.
-        text: The chunk.
+        chunk: The chunk; its offsets are 0, since the store does not keep them.
         digest: Of the string that is embedded.
         vector: float32 ``[dim]``, L2-normalised; None where it was not embedded yet.
+        media: What is said of the asset that it is a passage of, or None.
     """
 
-    seq: int
-    text: str
+    chunk: Chunk
     digest: bytes
     vector: npt.NDArray[np.float32] | None
+    media: MediaNote | None = None
+
+    @property
+    def seq(self) -> int:
+        """Ordinal within the artifact."""
+        return self.chunk.seq
+
+    @property
+    def text(self) -> str:
+        """The chunk's text."""
+        return self.chunk.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def embedded(database: sqlite3.Connection, worktree: str, space: Space, hash: st
         StoreDamaged: A vector has another length than the space says.
     """
     found = database.execute(
-        "SELECT c.seq, c.text, c.digest, e.v FROM fx_vec_chunk c"
+        f"SELECT c.digest, e.v, c.uri, c.transcript, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
         " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
         " WHERE c.project = '' AND c.hash = ? AND EXISTS(SELECT 1 FROM fx_vec_member m"
         " WHERE m.project = '' AND m.hash = c.hash AND m.part = c.part AND m.worktree = ?) ORDER BY c.seq",
@@ -86,8 +86,13 @@ def embedded(database: sqlite3.Connection, worktree: str, space: Space, hash: st
     ).fetchall()
     try:
         return [
-            Embedded(seq, text, digest, None if data is None else from_bytes(data, space.dim))
-            for seq, text, digest, data in found
+            Embedded(
+                stored_chunk(columns),
+                digest,
+                None if data is None else from_bytes(data, space.dim),
+                None if uri is None else MediaNote(uri, transcript),
+            )
+            for digest, data, uri, transcript, *columns in found
         ]
     except FormatError as error:
         raise StoreDamaged(
