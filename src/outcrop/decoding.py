@@ -89,12 +89,13 @@ def refuse_name(path: str) -> SkipReason | None:
     return SkipReason.MINIFIED if name in _LOCKS or _MINIFIED_NAME.search(name) else None
 
 
-def decode(data: bytes, path: str) -> str | SkipReason:
+def decode(data: bytes, path: str, *, by_hand: bool = False) -> str | SkipReason:
     """The text of a file.
 
     Args:
         data: The whole file.
         path: Its path, which decides how long lines may be.
+        by_hand: That it is not code, whatever it looks like: speech is often written down as one endless line.
 
     Returns:
         The text with ``\\n`` newlines, no byte order mark and no lone surrogates; or why it is left out. Ask for
@@ -102,14 +103,14 @@ def decode(data: bytes, path: str) -> str | SkipReason:
     """
     if len(data) < 1024 and _is_pointer(data):
         return SkipReason.POINTER
-    if refuse_name(path) is SkipReason.MINIFIED:
+    if not by_hand and refuse_name(path) is SkipReason.MINIFIED:
         return SkipReason.MINIFIED
     text = _to_text(data)
     if isinstance(text, SkipReason):
         return text
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return SkipReason.MINIFIED if _is_machine_written(text, path) else text
+    return SkipReason.MINIFIED if not by_hand and _is_machine_written(text, path) else text
 
 
 def _suffix(path: str) -> str:

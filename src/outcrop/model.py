@@ -173,8 +173,8 @@ class Chunk:
 
     Attributes:
         seq: Ordinal within the artifact, from 0, without gaps.
-        text: Exactly ``artifact.text[start:end]`` (for a notebook: a slice of one cell's source; for a timed transcript:
-            of what is said in it).
+        text: Exactly ``artifact.text[start:end]`` (for a notebook: a slice of one cell's source; for a timed
+            transcript: of what is said in it).
         start: First character offset (for a notebook: inside the cell; for a timed transcript: inside what is said).
         end: One past the last character offset.
         first_line: 1-based line of ``start`` (for a notebook: inside the cell).
@@ -297,7 +297,7 @@ class Hit:
         path: File path, wiki name or technote id; None for tickets.
         hash: Content address of the artifact.
         text: The whole passage.
-        lines: First and last line, 1-based, inclusive (inside the cell for a notebook, inside the transcript for media).
+        lines: First and last line, 1-based, inclusive (inside the cell for a notebook, in the transcript for media).
         name: Qualified name or heading trail, or None.
         paths: Every path at which this artifact stands, ``path`` first.
         corpus: The corpora it belongs to.

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from outcrop.errors import ArtifactUnreadable, NotARepository
 from outcrop.model import Artifact, Kind, Listing, Ref, Seen, Skipped, SkipReason
+from outcrop.sources import manifests
 from outcrop.sources.filestate import oversize
 from outcrop.sources.fossil_artifacts import FileCard
 from outcrop.sources.fossil_capabilities import ReportWriter, report_writers
@@ -123,6 +124,7 @@ class FossilSource:
         with opened(self._path) as database:
             snapshot = take(database, self._branch)
             refs, skipped = self._files(database, snapshot.tip)
+        refs, skipped = manifests.resolve(refs, skipped, self._read_all)
         refs += [Ref(item.uuid, Kind.WIKI, to_text(name.encode()), item.uuid) for name, item in snapshot.wiki.items()]
         refs += [Ref(item.uuid, Kind.TECHNOTE, id, item.uuid) for id, item in snapshot.technotes.items()]
         refs += [Ref(id, Kind.TICKET, None, ticket_version(changes)) for id, changes in snapshot.tickets.items()]
@@ -132,6 +134,9 @@ class FossilSource:
 
     def read(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
         """Read in slices; nothing in the repository is locked while the caller has the turn."""
+        return manifests.assembled(refs, self._read_all)
+
+    def _read_all(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
         snapshot: Snapshot | None = None
         for first, stop in _slices(refs):
             some = refs[first:stop]

@@ -199,10 +199,13 @@ def withheld(database: sqlite3.Connection, versions: Mapping[str, str]) -> froze
 
     Args:
         database: The repository.
-        versions: Indexed artifacts: version by hash.
+        versions: Indexed artifacts: version by hash. That of a media manifest ends with its transcript's hash.
     """
-    blobs = look_up(database, versions)
-    hidden = {hash for hash, blob in blobs.items() if blob.private or blob.shunned}
+    transcripts = {hash: version.partition("+")[2] for hash, version in versions.items() if "+" in version}
+    blobs = look_up(database, [*versions, *transcripts.values()])
+    secret = {hash for hash, blob in blobs.items() if blob.private or blob.shunned}
+    hidden = {hash for hash in versions if hash in secret or transcripts.get(hash) in secret}
+    hidden |= {hash for hash, transcript in transcripts.items() if transcript not in blobs}
     unknown = {hash: version for hash, version in versions.items() if hash not in blobs}
     for hash, version in unknown.items():
         changes = [Stored(uuid, rid) for uuid, rid in rows(database, _CHANGES, (f"tkt-{hash}",))]

@@ -56,7 +56,7 @@ class Selection:
 
     def to_artifact(self, ref: Ref, path: str, data: bytes) -> Artifact | Skipped:
         """The document that these bytes are, or why there is none."""
-        text = decode(data, path)
+        text = decode(data, path, by_hand=ref.kind is Kind.MEDIA)
         if isinstance(text, SkipReason):
             return Skipped(path, text, hash=ref.hash)
         secret = secret_by_content(text, path)
