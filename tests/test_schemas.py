@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outcrop.errors import UsageError
-from outcrop.schemas import check_arguments, schema_of
+from outcrop.schemas import check_arguments, schema_of, schema_of_fields
 
 
 class Colour(StrEnum):
@@ -122,3 +124,38 @@ def test_any_json_passes_or_is_refused_with_a_reason(arguments: dict[str, Any]) 
     except UsageError as error:
         passed = bool(error.fix)
     assert passed
+
+
+@dataclass(frozen=True)
+class Place:
+    path: str | None
+    lines: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    colour: Colour
+    places: tuple[Place, ...]
+    counts: Mapping[str, int]
+    more: Mapping[str, Any]
+
+
+def test_a_result_has_the_schema_of_its_fields() -> None:
+    place = {
+        "type": "object",
+        "properties": {
+            "path": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "lines": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
+        },
+        "required": ["path", "lines"],
+    }
+    assert schema_of_fields(Outcome) == {
+        "type": "object",
+        "properties": {
+            "colour": {"enum": ["red", "blue"]},
+            "places": {"type": "array", "items": place},
+            "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "more": {"type": "object"},
+        },
+        "required": ["colour", "places", "counts", "more"],
+    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -80,6 +80,18 @@ def schema_of(function: Callable[..., Any]) -> Schema:
     return _object(properties, required)
 
 
+def schema_of_fields(made_of: type) -> Schema:
+    """The schema of a result: a dataclass as one object. Others may be added to its fields, none is missing.
+
+    Args:
+        made_of: Its fields are annotated as parameters are (see :func:`schema_of`), or with dataclasses, ``tuple`` or
+            ``Mapping``.
+    """
+    hints = get_type_hints(made_of)
+    properties = {each.name: _schema(hints[each.name]) for each in fields(made_of)}
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
 def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any], caller: str) -> None:
     """See that arguments are what a function's annotations say.
 
@@ -119,8 +131,16 @@ def _schema(annotation: Any) -> Schema:
         return {"anyOf": [_schema(each) for each in inner]}
     if origin is list:
         return {"type": "array", "items": _schema(inner[0])}
-    if origin is dict:
-        return {"type": "object"}
+    if origin is tuple:
+        if inner[-1] is Ellipsis:
+            return {"type": "array", "items": _schema(inner[0])}
+        bounds = {"minItems": len(inner), "maxItems": len(inner)}
+        return {"type": "array", "items": _schema(inner[0]), **bounds}
+    if origin in (dict, Mapping):
+        value = {} if inner[1] is Any else {"additionalProperties": _schema(inner[1])}
+        return {"type": "object", **value}
+    if isinstance(annotation, type) and is_dataclass(annotation):
+        return schema_of_fields(annotation)
     if is_typeddict(annotation):
         fields = _fields(annotation)
         required = [name for name, (_, needed) in fields.items() if needed]
