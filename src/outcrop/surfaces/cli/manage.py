@@ -20,13 +20,14 @@ from outcrop.surfaces.cli.options import (
     rev_option,
     show_json,
 )
-from outcrop.surfaces.cli.reports import status_lines
+from outcrop.surfaces.cli.reports import catalog_lines, status_lines
 from outcrop.surfaces.cli.terminal import is_terminal, note, paint, show
 from outcrop.surfaces.render import size
 
 STATUS_EXAMPLES = """
 outcrop status
 outcrop status --verbose
+outcrop status --catalog
 outcrop status --json | jq .stale
 """
 
@@ -41,21 +42,35 @@ outcrop clear --all
     "status", cls=Command, examples=STATUS_EXAMPLES, short_help="Show what is indexed, where, and how current it is."
 )
 @click.option("--verbose", "-v", is_flag=True, help="Name everything that was left out, and why.")
+@click.option("--catalog", "whole", is_flag=True, help="Show how much there is of each kind, project and folder.")
 @rev_option
 @branch_option
 @json_option
 @color_option
 @directory_option
 @embedder_options
-def status_command(verbose: bool, rev: str | None, as_json: bool, color: str, directory: Path, **flags: Any) -> None:
+def status_command(
+    verbose: bool, whole: bool, rev: str | None, as_json: bool, color: str, directory: Path, **flags: Any
+) -> None:
     """Show what is indexed, where, and how current it is. Sends nothing, loads no model."""
     with open_index(directory, flags, rev=rev) as index:
-        status = index.status()
-    if as_json:
-        show_json(status)
-        return
-    for line in status_lines(status, paint(color), verbose=verbose):
-        show(line)
+        if whole:
+            # Imported here: the plain status does without.
+            from outcrop.catalog import catalog
+
+            found = catalog(index.store, index.source, index.embedder)
+            if as_json:
+                show_json(found)
+                return
+            lines = catalog_lines(found, paint(color), verbose=verbose)
+        else:
+            status = index.status()
+            if as_json:
+                show_json(status)
+                return
+            lines = status_lines(status, paint(color), verbose=verbose)
+        for line in lines:
+            show(line)
 
 
 @click.command(

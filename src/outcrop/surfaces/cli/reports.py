@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from outcrop.config import DEFAULT, NAMES, Settings
 from outcrop.model import Skipped
 from outcrop.reports import BuildReport, Plan, Status
 from outcrop.surfaces.cli.terminal import Paint
 from outcrop.surfaces.render import columns, counted, duration, harmless_line, size
+
+if TYPE_CHECKING:
+    from outcrop.catalog import Catalog, Folder, Tally
 
 HERE = "on this machine"
 
@@ -91,6 +95,40 @@ def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str
                 f" → outcrop clear --space {other.space}"
             )
     yield from _skips(status.skipped, verbose=verbose, how="outcrop status --verbose")
+
+
+def catalog_lines(catalog: Catalog, paint: Paint, *, verbose: bool) -> Iterator[str]:
+    """How much there is of each corpus, kind, project and folder."""
+    if not catalog.exists:
+        yield "index  none yet → outcrop index"
+        return
+    head = ("artifacts", "chunks", "embedded", "characters", "size")
+    rows: list[tuple[str, ...]] = [("corpus", *head, "")]
+    for each in catalog.corpora:
+        rows.append((each.tally.name, *_numbers(each.tally), "stale" if each.stale else "current"))
+    for noun, tallies in (("kind", catalog.kinds), ("project", catalog.projects)):
+        rows += [("",) * 7, (noun, *head, "")]
+        own = f"{catalog.project} (this one)" if noun == "project" else ""
+        rows += [(harmless_line(tally.name or own), *_numbers(tally), "") for tally in tallies]
+    rows += [("",) * 7, ("total", *_numbers(catalog.total), "")]
+    for tree in catalog.folders:
+        rows += [("",) * 7, ("folder", "artifacts", "chunks", "", "characters", "size", "")]
+        rows += _folder_rows(tree, 0)
+    yield from columns(rows, right={1, 2, 3, 4, 5})
+    skipped = [item for omission in catalog.omissions for item in omission.files]
+    yield from _skips(skipped, verbose=verbose, how="outcrop status --catalog --verbose")
+
+
+def _numbers(tally: Tally) -> tuple[str, ...]:
+    embedded = f"{tally.embedded * 100 // tally.chunks} %" if tally.chunks else "–"
+    return f"{tally.artifacts:,}", f"{tally.chunks:,}", embedded, f"{tally.characters:,}", size(tally.bytes)
+
+
+def _folder_rows(folder: Folder, level: int) -> Iterator[tuple[str, ...]]:
+    name = f"{'  ' * level}{harmless_line(folder.name)}/" if level else harmless_line(folder.name or ".")
+    yield name, f"{folder.artifacts:,}", f"{folder.chunks:,}", "", f"{folder.characters:,}", size(folder.bytes), ""
+    for child in folder.children:
+        yield from _folder_rows(child, level + 1)
 
 
 def _freshness(status: Status, paint: Paint) -> str:
