@@ -123,7 +123,7 @@ def test_the_path_matters_only_by_its_format() -> None:
         ("rules", Kind.INSTRUCTION, "markdown"),
         ("a.py", Kind.WIKI, "wiki"),
         (None, Kind.TICKET, "posts"),
-        (None, Kind.MEDIA, "text"),
+        (None, Kind.MEDIA, "transcript"),
         ("a.unheard", Kind.CODE, "windows"),
         ("a.unheard", Kind.DOC, "text"),
         ("data.csv", Kind.CODE, "windows"),

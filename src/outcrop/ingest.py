@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from outcrop import chunking, decoding
 from outcrop.corpora import Scope
 from outcrop.errors import FormatError
-from outcrop.model import Artifact, Chunk, Listing, Part, Ref, Skipped, SkipReason, Space
+from outcrop.model import Artifact, Chunk, Listing, MediaNote, Part, Ref, Skipped, SkipReason, Space
 from outcrop.ports import Source, VectorStore
 from outcrop.records import Digested, Entry, Known, Member, View
 from outcrop.reports import Progress
@@ -85,7 +85,8 @@ class Cutter:
                 chunks = self.cut(outcome)
             except FormatError as error:
                 return Entry(ref, self._refusal(ref), (), SkipReason.BROKEN, error.what)
-            return Entry(ref, self.recipe(ref), [Digested(chunk, digest(chunk)) for chunk in chunks])
+            cut = [Digested(chunk, digest(chunk)) for chunk in chunks]
+            return Entry(ref, self.recipe(ref), cut, media=_media(outcome))
         if outcome.reason in UNSETTLED:
             return outcome
         return Entry(ref, self._refusal(ref), (), outcome.reason, outcome.detail)
@@ -191,6 +192,12 @@ def store_some(source: Source, store: VectorStore, refs: Sequence[Ref], scopes: 
         if scope.names(ref.path or "")
         for member in scope.members(replace(ref, hash=entries[ref.hash].ref.hash), _known(entries[ref.hash]))
     ]
+
+
+def _media(artifact: Artifact) -> MediaNote | None:
+    """Where the asset is that an artifact is the transcript of; None where it is a text of its own."""
+    one, transcript = artifact.manifest, artifact.ref.transcript
+    return None if one is None or transcript is None else MediaNote(one.uri, transcript.path or "")
 
 
 def digest(chunk: Chunk) -> bytes:

@@ -1,7 +1,8 @@
 """Artifacts to chunks. Boundaries depend on the text, its format and :data:`VERSION`, and on nothing else.
 
 ``ruler.py`` weighs rows and finds the best cut; ``pack.py`` turns nested definitions into slices; ``code.py`` and
-``outline.py`` find the definitions, ``markup.py`` the sections, ``notebook.py`` the cells; ``windows.py`` has the rest.
+``outline.py`` find the definitions, ``markup.py`` the sections, ``notebook.py`` the cells, ``timed.py`` what is said
+when; ``windows.py`` has the rest.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from outcrop.chunking.code import cut_code
 from outcrop.chunking.markup import cut_markup, cut_posts
 from outcrop.chunking.notebook import Cell, cut_notebook, cut_percent_script, is_percent_script
 from outcrop.chunking.ruler import CEILING, Slice
+from outcrop.chunking.timed import cut_transcript
 from outcrop.chunking.windows import cut_windows
 from outcrop.model import Chunk, Kind, Part
 
@@ -24,7 +26,13 @@ __all__ = ["CEILING", "VERSION", "chunk", "format_of", "passage"]
 VERSION = 1
 """Raised with every change of boundaries or names: an index made by another version is made anew."""
 
-_BY_KIND = {Kind.WIKI: "wiki", Kind.TECHNOTE: "wiki", Kind.TICKET: "posts", Kind.FORUM: "posts", Kind.MEDIA: "text"}
+_BY_KIND = {
+    Kind.WIKI: "wiki",
+    Kind.TECHNOTE: "wiki",
+    Kind.TICKET: "posts",
+    Kind.FORUM: "posts",
+    Kind.MEDIA: "transcript",
+}
 _SHEBANG = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?(?:\S*/)?([a-zA-Z]+)")
 
 
@@ -36,7 +44,7 @@ def format_of(path: str | None, kind: Kind) -> str:
         kind: What it is. Wiki pages, technotes, tickets, posts and transcripts are cut by their kind alone.
 
     Returns:
-        The name of a language or prose format; ``notebook``; ``posts``; or ``windows`` for anything else.
+        The name of a language or prose format; ``notebook``; ``posts``; ``transcript``; ``windows`` for anything else.
     """
     by_kind = _BY_KIND.get(kind)
     if by_kind:
@@ -63,8 +71,13 @@ def chunk(text: str, path: str | None, kind: Kind) -> list[Chunk]:
     Raises:
         FormatError: A notebook that is none.
     """
+    form = format_of(path, kind)
+    if form == "transcript":
+        if timed := cut_transcript(text):
+            return timed
+        form = "text"
     chunks: list[Chunk] = []
-    for cell in _cells(text, format_of(path, kind)):
+    for cell in _cells(text, form):
         newlines = [found.start() for found in re.finditer("\n", cell.source)]
         for start, end, name in cell.slices:
             first = bisect_left(newlines, start) + 1

@@ -57,16 +57,16 @@ def resolve(refs: Sequence[Ref], skipped: Sequence[Skipped], read: Read) -> tupl
     kept: list[Ref] = []
     refused = list(skipped)
     for ref in refs:
-        outcome = verdicts.get(ref.path or "", ref)
+        judged = verdicts.get(ref.path or "", ref)
         one = first.get(ref.hash)
-        if isinstance(outcome, Skipped):
-            refused.append(outcome)
-        elif one is not None and one.version != outcome.version:
+        if isinstance(judged, Skipped):
+            refused.append(judged)
+        elif one is not None and one.version != judged.version:
             # An artifact is known by its hash and has one text.
             detail = f"the same bytes as the manifest {one.path}"
             refused.append(Skipped(ref.path or "", SkipReason.EXCLUDED, detail, ref.hash))
         elif ref.path not in claimed or _stands_alone(ref):
-            kept.append(outcome)
+            kept.append(judged)
     return kept, sorted(refused, key=lambda item: item.path)
 
 
