@@ -77,6 +77,7 @@ class Index:
         source: Where the material comes from.
         settings: What is set, and where each value came from.
         embedder: What turns text into vectors; loaded when first needed.
+        consent: Who is asked before text leaves the machine; for other embedders than this one.
         store: Where chunks and vectors are, for what builds on an index; not for its users.
     """
 
@@ -84,7 +85,7 @@ class Index:
         self.source = source
         self.settings = settings
         self.embedder = make_embedder(settings, consent)
-        self._consent = consent
+        self.consent = consent
         self.store = SqliteStore(
             settings.store or source.store_path(), source.worktree, guest=_is_shared(settings.store, source)
         )
@@ -201,7 +202,7 @@ class Index:
         from outcrop import probe
 
         task = probe.load_task(notebook, question, expected)
-        return probe.probe(task, list(candidates(self.settings, self._consent)), lambda: SqliteStore(None))
+        return probe.probe(task, list(candidates(self.settings, self.consent)), lambda: SqliteStore(None))
 
     def build(
         self,

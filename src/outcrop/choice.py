@@ -59,6 +59,35 @@ def is_model(settings: Settings) -> bool:
     return settings.embedder != "hash"
 
 
+def other(settings: Settings, name: str, model: str | None = None) -> Settings:
+    """The settings of an embedder by its name: what was set for another is none of its business.
+
+    Args:
+        settings: What is set.
+        name: The embedder; the one that is set keeps its settings.
+        model: Its model; None for the one that is set for it, or its own default.
+    """
+    if name == settings.embedder and model in (None, settings.model):
+        return settings
+    plain = replace(
+        settings,
+        embedder=name,
+        model=model,
+        dim=None,
+        query_prefix=None,
+        passage_prefix=None,
+        max_tokens=None,
+        batch=None,
+        timeout=None,
+    )
+    if name == "endpoint":
+        return replace(plain, model=model or settings.model)
+    if settings.embedder == "endpoint":
+        # An address of the one is none of the other.
+        return replace(plain, endpoint_url=None, secret_ref=None, headers=())
+    return plain
+
+
 def candidates(settings: Settings, consent: Consent | None = None) -> Iterator[Candidate]:
     """The embedder that is set, then every other one that could be used here without sending text off the machine.
 
@@ -70,18 +99,13 @@ def candidates(settings: Settings, consent: Consent | None = None) -> Iterator[C
 
     yield Candidate(settings.embedder, make_embedder(settings, consent), True, is_model(settings))
     for name in ("local", "ollama", "endpoint", "hash"):
-        other = replace(settings, embedder=name, model=None, dim=None, query_prefix=None, passage_prefix=None)
         if name == settings.embedder or (name == "endpoint" and settings.endpoint_url is None):
             continue
-        if name == "endpoint":
-            other = replace(other, model=settings.model)
-        elif settings.embedder == "endpoint":
-            # An address of the one is none of the other.
-            other = replace(other, endpoint_url=None, secret_ref=None, headers=())
+        chosen = other(settings, name)
         try:
-            embedder: Embedder | OutcropError = make_embedder(other, consent)
+            embedder: Embedder | OutcropError = make_embedder(chosen, consent)
         except OutcropError as error:
             embedder = error
         if not isinstance(embedder, OutcropError) and embedder_check.status(embedder).leaves is not False:
             continue
-        yield Candidate(name, embedder, False, is_model(other))
+        yield Candidate(name, embedder, False, is_model(chosen))
