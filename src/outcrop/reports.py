@@ -208,6 +208,29 @@ class SpaceStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Watcher:
+    """A running ``outcrop watch``, as it last described itself.
+
+    Attributes:
+        process: Its process id.
+        since: When it began, seconds since the epoch.
+        how: How it learns of changes.
+        state: ``watching``, ``updating``, or ``waiting`` after something failed.
+        reason: What failed, or why it does not learn of changes by events; None when all is well.
+        retry: When it tries again, seconds since the epoch; None unless it waits.
+        updated: When it last brought the index up to date, seconds since the epoch; None when it has not yet.
+    """
+
+    process: int
+    since: float
+    how: str
+    state: str
+    reason: str | None = None
+    retry: float | None = None
+    updated: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """What is indexed, where, and how current it is.
 
@@ -229,6 +252,7 @@ class Status:
         collections: One line a corpus.
         spaces: Every space with vectors in the store.
         skipped: What the last build left out and why.
+        watcher: The ``outcrop watch`` that keeps it current, None without one.
     """
 
     source: str
@@ -248,3 +272,4 @@ class Status:
     collections: tuple[CollectionStatus, ...]
     spaces: tuple[SpaceStatus, ...]
     skipped: tuple[Skipped, ...]
+    watcher: Watcher | None = None

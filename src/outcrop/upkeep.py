@@ -20,6 +20,9 @@ from outcrop.stores.sqlite import SqliteStore
 
 def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
     """What is indexed, and whether it is current. Sends nothing, loads no model."""
+    # Imported here: a search asks nobody who keeps the index current.
+    from outcrop import heartbeat
+
     exists = store.exists
     current = source.revision(store.seen() if exists else {})
     state = store.state() if exists else None
@@ -47,6 +50,7 @@ def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
         collections=tuple(store.collections()) if exists else (),
         spaces=tuple(store.spaces()) if exists else (),
         skipped=tuple(store.skipped()) if exists else (),
+        watcher=heartbeat.read(store),
     )
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from outcrop.errors import NotARepository, SourceError
 from outcrop.model import Artifact, Listing, Ref, Seen, Skipped, SkipReason
+from outcrop.sources import manifests
 from outcrop.sources.filestate import is_untouched, not_a_file, oversize, read_file, reason_of, remember, time_of
 from outcrop.sources.ignore import NO_RULES, Levels, Rules, compile_globs, compile_rules, nearer, verdict
 from outcrop.sources.options import Options
 from outcrop.sources.paths import to_bytes, to_slug, to_text
+from outcrop.sources.places import Places
 from outcrop.sources.selection import DEFAULT_FOLDERS, IGNORE_FILE, INTERNAL, Selection
 
 _RULES_LIMIT = 1 << 20
@@ -85,6 +87,17 @@ class FolderSource:
         """``.outcrop/index.sqlite`` inside the folder."""
         return self._root / ".outcrop" / "index.sqlite"
 
+    def places(self) -> Places:
+        """The folder and every folder in it that is entered.
+
+        Raises:
+            SourceError: The folder itself cannot be read.
+        """
+        entered: list[bytes] = []
+        for _ in self._walk([], {}, entered):
+            pass
+        return Places(frozenset(os.fsdecode((self._base + folder).rstrip(b"/") or b"/") for folder in entered))
+
     def revision(self, seen: Mapping[str, Seen]) -> str:
         """Digest of every path and content, read anew only where a file was touched without changing its size."""
         items: dict[str, str] = {}
@@ -125,11 +138,15 @@ class FolderSource:
             items[path] = state.hash
             refs.append(Ref(state.hash, self._selection.kind(path), path, state.hash, state.size))
         refs.sort(key=lambda ref: ref.path or "")
+        refs, skipped = manifests.resolve(refs, skipped, self._read_files)
         skipped.sort(key=lambda item: item.path)
         return Listing(_revision(items), refs, skipped, states)
 
     def read(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
         """Read files as they are now; one that changed since the listing carries its true hash."""
+        return manifests.assembled(refs, self._read_files)
+
+    def _read_files(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
         for ref in refs:
             path = ref.path or ""
             outcome = read_file(self._base + to_bytes(path), path, self._selection.limit(path))
@@ -142,12 +159,15 @@ class FolderSource:
                 ref = Ref(hash, ref.kind, ref.path, hash, len(data))
             yield self._selection.to_artifact(ref, path, data)
 
-    def _walk(self, skipped: list[Skipped], accepted: Mapping[str, Seen]) -> Iterator[Candidate]:
+    def _walk(
+        self, skipped: list[Skipped], accepted: Mapping[str, Seen], entered: list[bytes] | None = None
+    ) -> Iterator[Candidate]:
         """Every regular file that rules and names let through. Ignored folders are not entered, links not followed.
 
         Args:
             skipped: Takes what is left out.
             accepted: Untouched files in here are not judged by their names again.
+            entered: Takes the folders that were entered, from the root and with a slash at the end.
         """
         root = self._base
         fixed = len(self._settings)
@@ -166,6 +186,8 @@ class FolderSource:
             if left_out is not None:
                 skipped.append(Skipped(prefix.removesuffix("/"), SkipReason.EXCLUDED, left_out))
                 continue
+            if entered is not None:
+                entered.append(folder)
             for rules in _git_rules(root + folder, entries):
                 git = nearer(git, 0, len(folder), rules)
             if IGNORE_FILE in entries:

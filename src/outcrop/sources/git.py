@@ -6,19 +6,22 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from outcrop.errors import NotARepository
 from outcrop.git_process import Repository, absent, blob_id, contents, sizes, start
 from outcrop.model import Artifact, Listing, Ref, Seen, Skipped
-from outcrop.sources import git_commit
+from outcrop.sources import git_commit, manifests
 from outcrop.sources.filestate import read_file
+from outcrop.sources.folder import FolderSource
 from outcrop.sources.git_files import WorkingFiles
 from outcrop.sources.git_plumbing import discover
 from outcrop.sources.git_snapshot import UNBORN, Snapshot, take
 from outcrop.sources.options import Options
 from outcrop.sources.paths import to_bytes, to_slug
+from outcrop.sources.places import Places, git_places
 from outcrop.sources.selection import Selection
 
 _SLICE = 1024
@@ -116,6 +119,23 @@ class GitSource:
         """``outcrop/index.sqlite`` in the git folder that all working trees share."""
         return self._repository.common_dir / "outcrop" / "index.sqlite"
 
+    def places(self) -> Places:
+        """The folders of tracked files, those that nothing ignores, and git's own.
+
+        Raises:
+            SourceError: git failed, or the folder cannot be read.
+        """
+        if self._repository.bare:
+            return git_places([self._repository], ())
+        snapshots = self._take()
+        tracked = {
+            snapshot.prefix + entry.path.rpartition(b"/")[0] for snapshot in snapshots for entry in snapshot.entries()
+        }
+        top = str(self.root)
+        named = {os.path.join(top, os.fsdecode(folder)).rstrip(os.sep) for folder in tracked}
+        folders = named | FolderSource(self.root, self._options).places().folders
+        return git_places([snapshot.repository for snapshot in snapshots], folders)
+
     def revision(self, seen: Mapping[str, Seen]) -> str:
         """The commit, with a digest of everything indexed that differs from it, where something does.
 
@@ -138,15 +158,21 @@ class GitSource:
         """
         commit = self._fixed_commit()
         if commit is not None:
-            return git_commit.artifacts(self._repository, commit, self._options, self._selection)
+            whole = git_commit.artifacts(self._repository, commit, self._options, self._selection)
+            refs, skipped = manifests.resolve(whole.refs, whole.skipped, self._read_files)
+            return replace(whole, refs=refs, skipped=skipped)
         snapshots = self._take()
         files = WorkingFiles(snapshots, self._options, self._selection)
         items, refs, skipped, states = files.listing(seen)
         self._from_disk = frozenset(state.hash for state in states.values())
+        refs, skipped = manifests.resolve(refs, skipped, self._read_files)
         return Listing(_revision(snapshots, items), refs, skipped, states)
 
     def read(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
         """Read blobs by their ids; what git does not store is read from disk and carries its true hash."""
+        return manifests.assembled(refs, self._read_files)
+
+    def _read_files(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
         commit = self._fixed_commit()
         if commit is None and self._inner is None:
             self._take()

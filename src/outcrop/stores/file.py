@@ -139,7 +139,7 @@ class DatabaseFile:
         # Imported here: a search never writes.
         from filelock import FileLock, Timeout
 
-        place = self._lock_path()
+        place = self.beside(".lock")
         with explained(place):
             place.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(place, timeout=0)
@@ -164,7 +164,7 @@ class DatabaseFile:
 
     def is_being_written(self) -> bool:
         """Whether another process is building right now."""
-        place = self._lock_path()
+        place = self.beside(".lock")
         if not place.exists():
             return False
         from filelock import FileLock, Timeout
@@ -210,21 +210,27 @@ class DatabaseFile:
             for suffix in ("", "-wal", "-shm"):
                 self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
         with suppress(OSError):
-            self._lock_path().unlink(missing_ok=True)
+            self.beside(".lock").unlink(missing_ok=True)
             if self.path.parent.name == ".outcrop":
                 (self.path.parent / ".gitignore").unlink(missing_ok=True)
             if self.path.parent.name in (".outcrop", "outcrop"):
                 self.path.parent.rmdir()
 
-    def _lock_path(self) -> Path:
-        """Beside our own file; for another program's in the user's cache, under what the file is on its disk."""
+    def beside(self, suffix: str) -> Path:
+        """A file that belongs to this one.
+
+        Beside our own file; for another program's in the user's cache, under what the file is on its disk.
+
+        Args:
+            suffix: What its name ends in, with a dot.
+        """
         if not self.guest:
-            return self.path.with_name(self.path.name + ".lock")
+            return self.path.with_name(self.path.name + suffix)
         # Imported here: only builds and status ask.
         from platformdirs import user_cache_path
 
         about = self.path.stat()
-        return user_cache_path("outcrop") / "locks" / f"{about.st_dev:x}-{about.st_ino:x}.lock"
+        return user_cache_path("outcrop") / "locks" / f"{about.st_dev:x}-{about.st_ino:x}{suffix}"
 
     def _index_words_again(self) -> None:
         """Make the keyword index anew, after ``terms.VERSION`` moved."""

@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "normalize": ("transfer", "Bring vectors to length 1 and blobs of older tools to the present form."),
     "push": ("transfer", "Send the vectors to another copy of the repository."),
     "pull": ("transfer", "Get the vectors of another copy and fill the index."),
+    "watch": ("watch", "Keep the index current while files change."),
     "embedder": ("embedder", "Show which embedder is set, or try it with one real call."),
     "probe": ("probe", "Test whether a passage is found by its meaning, on this machine."),
     "call": ("call", "Call a capability by name, with JSON in and out."),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from outcrop.config import DEFAULT, NAMES, Settings
 from outcrop.model import Skipped
-from outcrop.reports import BuildReport, Plan, Status
+from outcrop.reports import BuildReport, Plan, Status, Watcher
 from outcrop.surfaces.cli.terminal import Paint
 from outcrop.surfaces.render import columns, counted, duration, harmless_line, size
 
@@ -79,6 +80,8 @@ def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str
         yield f"index  none yet; it would be {harmless_line(status.store)} → outcrop index"
         return
     yield f"index  {harmless_line(status.store)} · {size(status.bytes)} · {_freshness(status, paint)}"
+    if status.watcher is not None:
+        yield watcher_line(status.watcher, paint)
     if status.writer:
         yield paint("warn", "another process is building it right now")
     yield ""
@@ -129,6 +132,18 @@ def _folder_rows(folder: Folder, level: int) -> Iterator[tuple[str, ...]]:
     yield name, f"{folder.artifacts:,}", f"{folder.chunks:,}", "", f"{folder.characters:,}", size(folder.bytes), ""
     for child in folder.children:
         yield from _folder_rows(child, level + 1)
+
+
+def watcher_line(watcher: Watcher, paint: Paint) -> str:
+    """Who keeps the index current, and how that goes."""
+    who = f"watched by process {watcher.process} ({watcher.how})"
+    if watcher.state == "waiting":
+        again = time.strftime("%H:%M:%S", time.localtime(watcher.retry)) if watcher.retry else "in a moment"
+        reason = harmless_line(watcher.reason or "something failed")
+        return paint("warn", f"{who}, which waits: {reason} It tries again at {again}.")
+    if watcher.reason is not None:
+        who += f": {harmless_line(watcher.reason)}"
+    return who if watcher.state == "watching" else f"{who}, which updates it right now"
 
 
 def _freshness(status: Status, paint: Paint) -> str:
