@@ -32,6 +32,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "watch": ("watch", "Keep the index current while files change."),
     "embedder": ("embedder", "Show which embedder is set, or try it with one real call."),
     "probe": ("probe", "Test whether a passage is found by its meaning, on this machine."),
+    "eval": ("eval", "Measure retrieval on questions of your own, per mode and embedder."),
+    "mcp": ("mcp", "Serve agents: search and reading as MCP tools."),
     "call": ("call", "Call a capability by name, with JSON in and out."),
     "config": ("config", "Show every setting and where its value came from."),
     "completion": ("completion", "Print the script that makes a shell complete outcrop's commands."),

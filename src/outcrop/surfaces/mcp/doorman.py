@@ -1,0 +1,115 @@
+"""Answers the first requests of a client while the SDK still loads.
+
+Loading the SDK takes a second of processor time, several on a machine whose disk cache is cold, and clients that start
+a dozen servers give up on slow ones. What a client asks first never changes: who is there, and which tools. So these
+answers are given at once, from what ``tools.py`` says; the same requests then go to the SDK, which does its own
+bookkeeping, and whose second answer to them is dropped. A test compares both answers, for each version of the protocol.
+
+Whatever is not exactly such a request is left to the SDK, and so is everything after it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import outcrop
+from outcrop.surfaces.mcp import tools
+
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""Versions of the protocol that begin with ``initialize``."""
+
+ENVELOPE_VERSION = "2026-07-28"
+"""The version whose requests each say who asks, and which begins with ``server/discover``."""
+
+_KEY = "io.modelcontextprotocol/"
+_SERVER = {"name": "outcrop", "title": "Outcrop", "version": outcrop.__version__}
+_CAPABILITIES = {"tools": {"listChanged": False}}
+
+
+class Doorman:
+    """Knows the answers to a client's first requests.
+
+    Args:
+        structured: Whether tools say that their answers have an object beside the text.
+    """
+
+    def __init__(self, *, structured: bool = True) -> None:
+        self._structured = structured
+        self._era: str | None = None
+        self._on_duty = True
+
+    def leave(self) -> None:
+        """Answer nothing any more."""
+        self._on_duty = False
+
+    def answer(self, message: object) -> str | None:
+        """The line that answers a request; None for what is the SDK's to answer.
+
+        Args:
+            message: What came from the client; None for what is no JSON.
+        """
+        if not self._on_duty or (isinstance(message, dict) and "method" in message and "id" not in message):
+            return None
+        result = self._result(message) if isinstance(message, dict) else None
+        if not isinstance(message, dict) or result is None:
+            self._on_duty = False
+            return None
+        whole = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+        return json.dumps(whole, separators=(",", ":")) + "\n"
+
+    def _result(self, message: Mapping[str, Any]) -> dict[str, Any] | None:
+        id, method, params = message.get("id"), message.get("method"), message.get("params", {})
+        known = message.keys() <= {"jsonrpc", "id", "method", "params"} and message.get("jsonrpc") == "2.0"
+        if not known or not isinstance(id, str | int) or isinstance(id, bool) or not isinstance(params, dict):
+            return None
+        if method == "initialize" and self._era is None and _is_greeting(params):
+            self._era = "handshake"
+            return {
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": _CAPABILITIES,
+                "serverInfo": _SERVER,
+                "instructions": tools.INSTRUCTIONS,
+            }
+        if method == "tools/list" and self._era == "handshake" and not params:
+            return {"tools": tools.listed(self._structured)}
+        if self._era == "handshake" or not _is_envelope(params):
+            return None
+        self._era = "envelope"
+        standing = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        signed = {**standing, "_meta": {f"{_KEY}serverInfo": _SERVER}}
+        if method == "server/discover":
+            return {
+                **signed,
+                "supportedVersions": [ENVELOPE_VERSION],
+                "capabilities": _CAPABILITIES,
+                "instructions": tools.INSTRUCTIONS,
+            }
+        if method == "tools/list":
+            return {**signed, "tools": tools.listed(self._structured)}
+        return None
+
+
+def _is_greeting(params: Mapping[str, Any]) -> bool:
+    return (
+        params.get("protocolVersion") in HANDSHAKE_VERSIONS
+        and isinstance(params.get("capabilities"), dict)
+        and _is_party(params.get("clientInfo"))
+        and params.keys() <= {"protocolVersion", "capabilities", "clientInfo"}
+    )
+
+
+def _is_envelope(params: Mapping[str, Any]) -> bool:
+    meta = params.get("_meta")
+    return (
+        params.keys() == {"_meta"}
+        and isinstance(meta, dict)
+        and meta.get(f"{_KEY}protocolVersion") == ENVELOPE_VERSION
+        and _is_party(meta.get(f"{_KEY}clientInfo"))
+        and isinstance(meta.get(f"{_KEY}clientCapabilities"), dict)
+    )
+
+
+def _is_party(info: object) -> bool:
+    return isinstance(info, dict) and isinstance(info.get("name"), str) and isinstance(info.get("version"), str)

@@ -1,0 +1,62 @@
+"""MCP over streamable HTTP, as an ASGI application to be mounted beside the page."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import Receive, Scope, Send
+
+from outcrop.app import Index
+from outcrop.surfaces.mcp.server import make_server
+from outcrop.surfaces.mcp.service import Service
+
+LOOPBACK_HOSTS = ("127.0.0.1:*", "localhost:*", "[::1]:*")
+LOOPBACK_ORIGINS = tuple(f"http://{host}" for host in LOOPBACK_HOSTS)
+
+LARGEST_BODY = 1 << 20
+"""Bytes of one request: a question is a line."""
+
+
+class McpEndpoint:
+    """The application. Every request stands alone, so that a restart of the server breaks no client's session.
+
+    Args:
+        open_index: Gives the index, once; it is not closed here.
+        hosts: ``Host`` headers that are answered, against DNS rebinding; ``name:*`` means any port.
+        origins: ``Origin`` headers that are answered; none is answered too.
+    """
+
+    def __init__(
+        self,
+        open_index: Callable[[], Index],
+        *,
+        hosts: Sequence[str] = LOOPBACK_HOSTS,
+        origins: Sequence[str] = LOOPBACK_ORIGINS,
+    ) -> None:
+        self._service = Service(open_index, keeps=False)
+        self._manager = StreamableHTTPSessionManager(
+            make_server(self._service),
+            stateless=True,
+            json_response=True,
+            security_settings=TransportSecuritySettings(
+                enable_dns_rebinding_protection=True, allowed_hosts=list(hosts), allowed_origins=list(origins)
+            ),
+            max_request_body_size=LARGEST_BODY,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self._manager.handle_request(scope, receive, send)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Has to be open while requests come in; can be entered once."""
+        self._service.start()
+        try:
+            async with self._manager.run():
+                yield
+        finally:
+            self._service.close()

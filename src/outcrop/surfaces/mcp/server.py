@@ -1,0 +1,82 @@
+"""The tools, joined to the SDK: calls go to threads, and errors come back as results that a model can read."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import Any
+
+import anyio
+from anyio.to_thread import run_sync
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent
+
+import outcrop
+from outcrop.errors import OutcropError
+from outcrop.schemas import check_arguments
+from outcrop.surfaces.mcp import tools
+from outcrop.surfaces.mcp.service import Service
+from outcrop.surfaces.render import INVALID_PARAMS, explain, harmless, outcome
+
+AT_ONCE = 4
+"""Calls that run at the same time; more wait. One connection to the index serves them all, in turns."""
+
+CODE = "outcrop/code"
+"""Where a failed call's JSON-RPC code stands in its ``_meta``."""
+
+NAME, TITLE = "outcrop", "Outcrop"
+
+_log = logging.getLogger("outcrop")
+
+
+def make_server(service: Service, *, structured: bool = True) -> Server[Any]:
+    """A server of the tools.
+
+    Args:
+        service: What answers.
+        structured: Whether answers have an object beside the text.
+    """
+    limiter = anyio.CapacityLimiter(AT_ONCE)
+
+    async def list_tools(_: Any, __: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult.model_validate({"tools": tools.listed(structured)})
+
+    async def call_tool(_: Any, call: CallToolRequestParams) -> CallToolResult:
+        tool = tools.TOOLS.get(call.name)
+        if tool is None:
+            raise MCPError(INVALID_PARAMS, f"there is no tool {call.name!r}; there is {', '.join(tools.TOOLS)}")
+        arguments = call.arguments or {}
+        try:
+            check_arguments(tool.function, arguments, call.name)
+            work = partial(tool.function, service, **arguments)
+            # A call that the client cancelled is left to end by itself: it only reads, and nobody waits for it.
+            reply = await run_sync(work, abandon_on_cancel=True, limiter=limiter)
+        except Exception as error:
+            return _failed(error)
+        text = TextContent(type="text", text=reply.text)
+        return CallToolResult(content=[text], structured_content=reply.value if structured else None)
+
+    server: Server[Any] = Server(
+        NAME,
+        version=outcrop.__version__,
+        title=TITLE,
+        instructions=tools.INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+    # What is asked is nobody else's business: no spans for whatever telemetry the environment sets up.
+    server.middleware.clear()
+    return server
+
+
+def _failed(error: Exception) -> CallToolResult:
+    if not isinstance(error, OutcropError):
+        _log.error("a tool failed", exc_info=error)
+    what, fix = explain(error)
+    text = harmless(f"{what}\n→ {fix}" if fix else what)
+    return CallToolResult(
+        content=[TextContent(type="text", text=text)],
+        is_error=True,
+        _meta={CODE: outcome(error).mcp},
+    )

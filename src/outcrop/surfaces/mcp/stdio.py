@@ -1,0 +1,188 @@
+"""MCP over standard input and output, for a client that starts this process.
+
+Nothing but the protocol reaches descriptor 1: before anything else is loaded, both standard descriptors are moved away
+to where only this room knows them, and whatever a library or a child process prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from outcrop.errors import UsageError
+from outcrop.surfaces.mcp.doorman import Doorman
+
+if TYPE_CHECKING:
+    from outcrop.app import Index
+
+END = b""
+
+LAST_WORDS = 10.0
+"""Seconds in which calls that are under way may still be answered after the client closed its end: what was piped in
+gets its answers, and a server whose client died goes soon."""
+
+
+class Wire:
+    """The client's end of standard input and output, as two text files that the SDK can use.
+
+    Args:
+        doorman: Answers first.
+
+    Raises:
+        UsageError: One of them is closed.
+    """
+
+    def __init__(self, doorman: Doorman) -> None:
+        self._doorman = doorman
+        self._lines: SimpleQueue[bytes] = SimpleQueue()
+        self._changed = threading.Condition()
+        self._open: set[str] = set()
+        self._answered: list[str] = []
+        self._sending = threading.Lock()
+        try:
+            self._in, self._out = _take_away(0, os.O_RDONLY), _take_away(1, os.O_WRONLY)
+        except OSError as error:
+            raise UsageError(
+                "outcrop mcp speaks with a client over standard input and output, and one of them is closed",
+                "Let an MCP client start it; outcrop mcp --install sets one up",
+            ) from error
+
+    def listen(self) -> None:
+        """Begin to take in what the client says."""
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def hang_up(self) -> None:
+        """Behave as if the client had gone."""
+        self._lines.put(END)
+
+    def _listen(self) -> None:
+        with os.fdopen(self._in, "rb") as source:
+            try:
+                for line in source:
+                    self._take_in(line)
+            except OSError:
+                # A terminal that was closed: the client has gone, as at the end of a file.
+                pass
+        with self._changed:
+            self._changed.wait_for(lambda: not self._open, LAST_WORDS)
+        self.hang_up()
+
+    def _take_in(self, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            message = None
+        answer = self._doorman.answer(message)
+        with self._changed:
+            if answer is not None:
+                self._answered.append(_key(message))
+            if _is_request(message):
+                self._open.add(_key(message))
+            elif isinstance(message, dict) and message.get("method") == "notifications/cancelled":
+                params = message.get("params")
+                self._open.discard(repr(params.get("requestId")) if isinstance(params, dict) else "")
+        if answer is not None:
+            self._send(answer)
+        # The SDK meets the request only now, so that of two answers its own always is the second.
+        self._lines.put(line)
+
+    def _send(self, text: str) -> None:
+        left = memoryview(text.encode("utf-8", "backslashreplace"))
+        with self._sending:
+            try:
+                while left:
+                    left = left[os.write(self._out, left) :]
+            except OSError:
+                self.hang_up()
+
+    def readline(self) -> str:
+        """The next line, once there is one; empty when the client has gone, now and ever after."""
+        line = self._lines.get()
+        if line == END:
+            self._lines.put(END)
+        return line.decode("utf-8", "replace")
+
+    def write(self, text: str) -> int:
+        """Send one message, unless the doorman sent it already."""
+        message = json.loads(text)
+        key = _key(message)
+        is_answer = "method" not in message
+        with self._changed:
+            was_answered = is_answer and key in self._answered
+            if was_answered:
+                self._answered.remove(key)
+        if not was_answered:
+            self._send(text)
+        if is_answer:
+            with self._changed:
+                self._open.discard(key)
+                self._changed.notify_all()
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+
+def _is_request(message: object) -> bool:
+    return isinstance(message, dict) and "method" in message and "id" in message
+
+
+def _key(message: Any) -> str:
+    """An id as a key: 1 and "1" are two."""
+    return repr(message.get("id"))
+
+
+def _take_away(descriptor: int, flags: int) -> int:
+    """Move a standard descriptor; in its place remains nothing to read, or standard error to write to."""
+    kept = os.dup(descriptor)
+    try:
+        left = os.dup(2) if flags == os.O_WRONLY else os.open(os.devnull, flags)
+    except OSError:
+        left = os.open(os.devnull, flags)
+    os.dup2(left, descriptor)
+    os.close(left)
+    return kept
+
+
+def serve(open_index: Callable[[], Index], is_current: Callable[[Index], bool], *, structured: bool = True) -> None:
+    """Serve one client until it goes.
+
+    Args:
+        open_index: Opens the index.
+        is_current: Whether an open index still is what ``open_index`` would give.
+        structured: Whether answers have an object beside the text.
+
+    Raises:
+        UsageError: There is no client at the other end.
+    """
+    doorman = Doorman(structured=structured)
+    wire = Wire(doorman)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, lambda *_: wire.hang_up())
+    wire.listen()
+    # Imported here: while this takes its second, the doorman answers.
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    from outcrop.surfaces.mcp.server import make_server
+    from outcrop.surfaces.mcp.service import Service
+
+    service = Service(open_index, is_current=is_current)
+    service.start()
+    server = make_server(service, structured=structured)
+
+    async def run() -> None:
+        text = cast("IO[str]", wire)
+        async with stdio_server(anyio.wrap_file(text), anyio.wrap_file(text)) as (incoming, outgoing):
+            doorman.leave()
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+    try:
+        anyio.run(run)
+    finally:
+        service.close()
