@@ -63,9 +63,8 @@ color_option = click.option(
 branch_option = click.option("--branch", metavar="NAME", help="Files of this branch instead of trunk (Fossil).")
 """Passed on with the settings; see ``opening.open_here``."""
 
-embedder_options = _all(
+space_options = _all(
     [
-        click.option("--embedder", metavar="NAME", help="What turns text into vectors."),
         click.option("--model", metavar="NAME", help="The embedder's model."),
         click.option("--dim", type=int, metavar="N", help="Expected length of its vectors."),
         click.option("--endpoint-url", metavar="URL", help="Where an embedder that has an address sends text."),
@@ -78,6 +77,11 @@ embedder_options = _all(
         ),
         click.option("--store", type=click.Path(path_type=Path), metavar="FILE", help="Keep the index in FILE."),
     ]
+)
+"""The settings beside ``embedder`` that decide which vectors."""
+
+embedder_options = _all(
+    [click.option("--embedder", metavar="NAME", help="What turns text into vectors."), space_options]
 )
 """Settings that decide which vectors; every command that opens an index takes them."""
 

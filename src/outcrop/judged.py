@@ -1,0 +1,267 @@
+"""Reading judged questions: JSON Lines of one's own, or TREC judgements (qrels) with their topics.
+
+A question says what answers it by labels; ``targets.py`` says what a label can be. The formats are described in
+docs/cli.md under ``outcrop eval``. Whatever is wrong with a file is said with its line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn
+
+from outcrop.errors import FormatError, UsageError
+
+FIELDS = ("id", "query", "relevant", "kind", "corpus", "project")
+"""What a line of one's own file may say; other fields are its writer's business."""
+
+GRADE = 1
+"""Of what is merely named as relevant."""
+
+MAX_GRADE = 1000
+"""Larger grades are a column taken for another."""
+
+_QRELS = re.compile(r"(\S+)\s+\S+\s+(\S.*?)\s+([+-]?\d{1,9})")
+_SCORES = re.compile(r"([^\t]+)\t([^\t]+)\t([+-]?\d{1,9})")
+_SCORES_HEADER = re.compile(r"query-?id\tcorpus-?id\tscore", re.IGNORECASE)
+_EXAMPLE = 'A line each: {"query": "…", "relevant": ["path"]}'
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A question and what answers it.
+
+    Attributes:
+        id: Its name, unique in the file.
+        query: The question.
+        labels: Grade of each label, above 0 for what answers; the highest grade is the best answer.
+        line: Where it stands in its file, from 1.
+        kind: Only these kinds may answer; empty for all.
+        corpus: Likewise.
+        project: Likewise.
+    """
+
+    id: str
+    query: str
+    labels: Mapping[str, int]
+    line: int
+    kind: tuple[str, ...] = ()
+    corpus: tuple[str, ...] = ()
+    project: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Judged questions.
+
+    Attributes:
+        file: The file that lines are counted in.
+        questions: In the file's order.
+        without_answer: Ids of questions for which nothing is judged relevant; they cannot be scored.
+        without_topic: Ids that are judged, and whose question nobody knows.
+        not_judged: How many topics are not judged at all.
+    """
+
+    file: Path
+    questions: tuple[Judgement, ...]
+    without_answer: tuple[str, ...] = ()
+    without_topic: tuple[str, ...] = ()
+    not_judged: int = 0
+
+
+def read(file: Path, topics: Path | None = None) -> Judged:
+    """Read judged questions.
+
+    Args:
+        file: JSON Lines, or TREC qrels; the first line tells which.
+        topics: The questions of qrels: ``id<TAB>question`` lines, or JSON Lines with ``id`` and ``query``.
+
+    Raises:
+        UsageError: A file that cannot be read, or topics missing or too many.
+        FormatError: A line that says nothing sensible; the message has its number.
+    """
+    lines = _lines(file)
+    if not lines:
+        raise FormatError(f"{file} holds no questions", _EXAMPLE)
+    if lines[0].text.startswith(("{", "[")):
+        if topics is not None:
+            raise UsageError(f"{file} holds its questions, so none are taken from {topics}", "Leave --topics out")
+        return Judged(file, tuple(_own(lines)))
+    judged = _qrels(lines)
+    if topics is None:
+        raise UsageError(f"{file} holds TREC judgements, without the questions", "Name their file: --topics FILE")
+    return _joined(judged, file, topics)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line that says something."""
+
+    file: Path
+    number: int
+    text: str
+
+    def refuse(self, what: str, fix: str = "") -> NoReturn:
+        raise FormatError(f"{self.file}, line {self.number}: {what}", fix)
+
+
+def _lines(file: Path) -> list[_Line]:
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read ({error.strerror or error})", "Name a file of questions") from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        _Line(file, data.count(b"\n", 0, error.start) + 1, "").refuse("this is not UTF-8 text", "Save it as UTF-8")
+    # Not splitlines: it would also break at signs that may stand inside a JSON string.
+    numbered = enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1)
+    lines = [_Line(file, number, line.strip(" ")) for number, line in numbered if line.strip()]
+    for line in lines:
+        if "\0" in line.text:
+            line.refuse("this is no text", "Save it as UTF-8")
+    return lines
+
+
+# -- JSON Lines -------------------------------------------------------------------------------------------------------
+
+
+def _own(lines: Sequence[_Line]) -> Iterator[Judgement]:
+    seen: dict[str, int] = {}
+    for line in lines:
+        fields = _object(line)
+        for name in fields:
+            close = get_close_matches(name, FIELDS, n=1, cutoff=0.8)
+            if name not in FIELDS and close and close[0] not in fields:
+                line.refuse(f"there is no field {name!r}", f"Did you mean {close[0]!r}?")
+        query = fields.get("query")
+        if not isinstance(query, str) or not query.strip():
+            line.refuse("there is no question", 'Give it as "query": "…"')
+        labels = _labels(line, fields.get("relevant"))
+        if not any(labels.values()):
+            line.refuse("nothing is relevant", "A question without an answer cannot be scored: take it out")
+        yield Judgement(
+            id=_new_id(line, fields.get("id", f"line-{line.number}"), seen),
+            query=query.strip(),
+            labels=labels,
+            line=line.number,
+            kind=_names(line, "kind", fields.get("kind")),
+            corpus=_names(line, "corpus", fields.get("corpus")),
+            project=_names(line, "project", fields.get("project")),
+        )
+
+
+def _object(line: _Line) -> dict[str, Any]:
+    try:
+        value = json.loads(line.text)
+    except (ValueError, RecursionError) as error:
+        line.refuse(f"this is not valid JSON ({error})", "Each line is one whole JSON object, with no list around them")
+    if not isinstance(value, dict):
+        line.refuse("this is not a JSON object", _EXAMPLE)
+    return value
+
+
+def _labels(line: _Line, value: object) -> dict[str, int]:
+    """From ``["path", …]``, ``{"path": grade, …}`` or a single ``"path"``."""
+    if isinstance(value, str):
+        value = [value]
+    if isinstance(value, list):
+        for each in value:
+            if not isinstance(each, str):
+                line.refuse(f"{json.dumps(each)} is no label", "Name a path, a passage of one, or a hash, as a string")
+        value = dict.fromkeys(value, GRADE)
+    if not isinstance(value, dict) or not value:
+        line.refuse("nothing is named as relevant", 'Give "relevant": ["path"], or {"path": grade}')
+    for label, grade in value.items():
+        if not label.strip():
+            line.refuse("a label is empty", "Name a path, a passage of one, or a hash")
+        if isinstance(grade, bool) or not isinstance(grade, int) or not 0 <= grade <= MAX_GRADE:
+            line.refuse(f"the grade of {label!r} is {json.dumps(grade)}", f"Grades are whole, from 0 to {MAX_GRADE}")
+    return value
+
+
+def _new_id(line: _Line, value: object, seen: dict[str, int]) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
+        line.refuse(f"{json.dumps(value)} is no id", "An id is a string or a number")
+    id = str(value).strip()
+    if id in seen:
+        line.refuse(f"the id {id!r} stands in line {seen[id]} already", "Each question needs its own")
+    seen[id] = line.number
+    return id
+
+
+def _names(line: _Line, field: str, value: object) -> tuple[str, ...]:
+    names = [] if value is None else [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+        line.refuse(f"{field} is {json.dumps(value)}", "Give a name, or a list of names")
+    return tuple(names)
+
+
+# -- TREC -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What qrels say of one question, and the line where they begin to."""
+
+    line: int
+    labels: dict[str, int]
+
+    @property
+    def has_answer(self) -> bool:
+        return any(self.labels.values())
+
+
+def _qrels(lines: Sequence[_Line]) -> dict[str, _Entry]:
+    """By question id. Columns: ``id 0 label grade``, or, under such a header, ``id<TAB>label<TAB>grade``."""
+    short = bool(_SCORES_HEADER.fullmatch(lines[0].text))
+    found: dict[str, _Entry] = {}
+    for line in lines[1:] if short else lines:
+        match = (_SCORES if short else _QRELS).fullmatch(line.text.strip())
+        if match is None:
+            wanted = "id, label and grade between tabs" if short else "id, 0, label, grade"
+            line.refuse(f"this is neither JSON nor a judgement ({wanted})", "docs/cli.md shows both formats")
+        id, label, grade = match[1], match[2], max(0, int(match[3]))
+        if grade > MAX_GRADE:
+            line.refuse(f"the grade of {label!r} is {grade}", f"Grades are whole, from 0 to {MAX_GRADE}")
+        labels = found.setdefault(id, _Entry(line.number, {})).labels
+        if labels.setdefault(label, grade) != grade:
+            line.refuse(f"{label!r} has another grade for question {id!r} above")
+    return found
+
+
+def _joined(judged: Mapping[str, _Entry], file: Path, topics: Path) -> Judged:
+    questions = _topics(topics)
+    known = {id: entry for id, entry in judged.items() if id in questions}
+    if not known:
+        raise FormatError(f"{topics} has none of the ids that {file} judges", "They must be the same in both files")
+    return Judged(
+        file=file,
+        questions=tuple(
+            Judgement(id, questions[id], entry.labels, entry.line) for id, entry in known.items() if entry.has_answer
+        ),
+        without_answer=tuple(id for id, entry in known.items() if not entry.has_answer),
+        without_topic=tuple(id for id in judged if id not in questions),
+        not_judged=sum(id not in judged for id in questions),
+    )
+
+
+def _topics(file: Path) -> dict[str, str]:
+    """Questions by id."""
+    found: dict[str, str] = {}
+    seen: dict[str, int] = {}
+    for line in _lines(file):
+        if line.text.startswith("{"):
+            fields = _object(line)
+            id = next((fields[name] for name in ("id", "_id", "qid") if name in fields), None)
+            query = next((fields[name] for name in ("query", "text", "title") if name in fields), None)
+        else:
+            id, _, query = line.text.partition("\t")
+        if not isinstance(query, str) or not query.strip():
+            line.refuse("there is no question", 'id<TAB>question, or {"id": "…", "query": "…"}')
+        found[_new_id(line, id, seen)] = query.strip()
+    return found

@@ -1,0 +1,73 @@
+"""How good rankings are, by the measures that the field uses; computed by ``ir-measures``, which comes as an extra.
+
+NDCG@10 (Järvelin and Kekäläinen, 2002) with the grade as gain, as in trec_eval; recall@10: the share of relevant
+documents among the first ten; MRR@10: one divided by the place of the first relevant one, 0 where that is past ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from outcrop.errors import UsageError
+
+DEPTH = 10
+"""Documents of a ranking that count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What one ranking is worth, each from 0 to 1.
+
+    Attributes:
+        ndcg: NDCG@10.
+        recall: Recall@10.
+        mrr: Reciprocal rank of the first relevant document among ten.
+    """
+
+    ndcg: float
+    recall: float
+    mrr: float
+
+
+def require() -> None:
+    """Make sure that the library is there, before anybody waits for anything.
+
+    Raises:
+        UsageError: It is not.
+    """
+    try:
+        # Imported here, as below: it is an extra, and nothing else needs it.
+        import ir_measures  # noqa: F401
+    except ImportError:
+        raise UsageError(
+            "measuring needs the package ir-measures, which is not installed", "Run: pip install 'outcrop[eval]'"
+        ) from None
+
+
+def score(rankings: Sequence[Sequence[str]], grades: Sequence[Mapping[str, int]]) -> list[Scores]:
+    """Score rankings of documents.
+
+    Args:
+        rankings: One a question: names of documents, best first, none of them twice.
+        grades: One a question: the grade of each judged document; at least one is above 0.
+
+    Raises:
+        UsageError: The library is not installed.
+    """
+    require()
+    import ir_measures
+    from ir_measures import RR, Qrel, R, ScoredDoc, nDCG
+
+    measures = (nDCG @ DEPTH, R @ DEPTH, RR @ DEPTH)
+    judged = [Qrel(str(at), name, grade) for at, each in enumerate(grades) for name, grade in each.items()]
+    ranked = [
+        ScoredDoc(str(at), name, float(-place))
+        # A question that found nothing must not be missing: it would be left out of the measures.
+        for at, ranking in enumerate(rankings)
+        for place, name in enumerate(ranking[:DEPTH] or [""])
+    ]
+    found: dict[tuple[str, object], float] = {
+        (each.query_id, each.measure): each.value for each in ir_measures.iter_calc(measures, judged, ranked)
+    }
+    return [Scores(*(found[str(at), measure] for measure in measures)) for at in range(len(rankings))]

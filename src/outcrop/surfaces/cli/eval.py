@@ -1,0 +1,230 @@
+"""``outcrop eval``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outcrop.errors import UsageError
+from outcrop.model import Mode
+from outcrop.surfaces.cli.options import (
+    Command,
+    branch_option,
+    directory_option,
+    json_option,
+    open_index,
+    rev_option,
+    show_json,
+    space_options,
+)
+from outcrop.surfaces.cli.progress import progress
+from outcrop.surfaces.cli.terminal import show
+from outcrop.surfaces.render import columns, counted, duration, harmless_line
+
+if TYPE_CHECKING:
+    from outcrop.figures import Asked, Evaluation, Missing, Row
+
+EXAMPLES = """
+outcrop eval questions.jsonl
+outcrop eval questions.jsonl --per-query
+outcrop eval questions.jsonl --embedder local --embedder ollama=mxbai-embed-large
+outcrop eval qrels.txt --topics topics.tsv --mode hybrid --mode keyword
+outcrop eval questions.jsonl --json | jq '.rows[] | {embedder, mode, ndcg: .ndcg.mean}'
+"""
+
+NAMED = 5
+"""Of a long list, as many are named; --json has them all."""
+
+
+@click.command(
+    "eval",
+    cls=Command,
+    examples=EXAMPLES,
+    short_help="Measure retrieval on questions of your own, per mode and embedder.",
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--topics", type=click.Path(path_type=Path), metavar="FILE", help="The questions of TREC judgements.")
+@click.option(
+    "--embedder",
+    "embedders",
+    multiple=True,
+    metavar="NAME[=MODEL]",
+    help="Measure this embedder, on a copy where the index has none of its vectors. Repeatable.",
+)
+@click.option(
+    "--mode",
+    "modes",
+    multiple=True,
+    type=click.Choice([mode.value for mode in (Mode.HYBRID, Mode.SEMANTIC, Mode.KEYWORD)]),
+    help="Measure this mode only. Repeatable.",
+)
+@click.option("--per-query", is_flag=True, help="Show how each question went, the worst first.")
+@rev_option
+@branch_option
+@json_option
+@directory_option
+@space_options
+def eval_command(
+    file: Path,
+    topics: Path | None,
+    embedders: tuple[str, ...],
+    modes: tuple[str, ...],
+    per_query: bool,
+    rev: str | None,
+    as_json: bool,
+    directory: Path,
+    **flags: Any,
+) -> None:
+    """Measure retrieval on questions of your own, per mode and embedder.
+
+    FILE has a line for each question, with what answers it: {"query": "…", "relevant": ["src/net.py", "a.md#Retries"]},
+    or holds TREC judgements (qrels), whose questions --topics names.
+
+    The first row is what answers you today; the others are compared with it, and a difference that other questions
+    could turn round is said to be chance. What is embedded for this is thrown away: your index is only read.
+    """
+    with (
+        progress() as display,
+        open_index(directory, _settings(flags, embedders), rev=rev, before_asking=display.hide) as index,
+    ):
+        # Imported here because it brings numpy: `--help` and shell completion do without.
+        from outcrop.comparison import MODES, compare
+
+        found = compare(index, file, topics=topics, embedders=embedders, modes=modes or MODES, progress=display)
+    if as_json:
+        show_json(found)
+    else:
+        for line in evaluation_lines(found, per_query=per_query):
+            show(line)
+    if found.failures:
+        raise click.exceptions.Exit(1)
+
+
+def _settings(flags: dict[str, Any], embedders: Sequence[str]) -> dict[str, Any]:
+    """The settings that a single embedder is opened with; several are made one by one."""
+    if len(embedders) == 1:
+        name, _, model = embedders[0].partition("=")
+        if model and flags.get("model"):
+            raise UsageError("the model is named twice", "Leave --model out")
+        return flags | {"embedder": name, "model": model or flags.get("model")}
+    for option in ("model", "dim"):
+        if embedders and flags.get(option) is not None:
+            raise UsageError(
+                f"--{option} does not say which of the embedders it is for",
+                "Name each with its model: --embedder NAME=MODEL",
+            )
+    return flags
+
+
+def evaluation_lines(found: Evaluation, *, per_query: bool = False) -> Iterator[str]:
+    """The measurement, as lines for a person."""
+    kinds = [
+        f"{count:,} by {what}" for count, what in ((found.by_file, "file"), (found.by_passage, "passage")) if count
+    ]
+    total = counted(found.by_file + found.by_passage, "question")
+    yield f"{total} of {harmless_line(found.file)}, judged {' and '.join(kinds)}"
+    yield ""
+    if found.rows:
+        yield from _table(found.rows)
+        yield ""
+    yield from _notes(found)
+    if per_query:
+        for asked in sorted(found.questions, key=lambda each: each.results[0].scores.ndcg if each.results else 0.0):
+            yield ""
+            yield from _question(asked, found.rows)
+
+
+def _judged(found: Evaluation) -> str:
+    if found.by_file and found.by_passage:
+        return f"{found.by_file:,} by file and {found.by_passage:,} by passage"
+    return "by passage" if found.by_passage else "by file"
+
+
+def _table(rows: Sequence[Row]) -> Iterator[str]:
+    table = [("embedder", "mode", "NDCG@10", "95 %", "recall@10", "MRR@10", "NDCG@10 against the first")]
+    for row in rows:
+        low, high = row.ndcg.low, row.ndcg.high
+        table.append(
+            (
+                harmless_line(row.embedder or "–"),
+                row.mode,
+                f"{row.ndcg.mean:.3f}",
+                f"{low:.2f}–{high:.2f}",
+                f"{row.recall:.3f}",
+                f"{row.mrr:.3f}",
+                _against(row),
+            )
+        )
+    yield from columns(table, right={2, 4, 5})
+
+
+def _against(row: Row) -> str:
+    if row.against is None:
+        return "–"
+    gap = row.against.interval
+    return f"{_signed(gap.mean)} ({_signed(gap.low)} to {_signed(gap.high)})  {row.against.verdict}"
+
+
+def _signed(number: float) -> str:
+    return f"{number:+.3f}".replace("-", "−")
+
+
+def _notes(found: Evaluation) -> Iterator[str]:
+    for each in found.embedded:
+        if each.passages:
+            took = f"{counted(each.passages, 'passage')} in {duration(each.seconds)}"
+            yield f"{harmless_line(each.embedder)}: embedded {took} for this, kept nothing"
+    for failure in found.failures:
+        yield f"{harmless_line(failure.embedder)}: not measured: {harmless_line(failure.reason)}"
+    if found.missing:
+        yield f"not in this index, and not counted: {counted(len(found.missing), 'label')}"
+        yield from _missing(found.missing)
+    for ids, why in (
+        (found.left_out, "left out, as the index holds no answer to it"),
+        (found.without_answer, "left out, as nothing is judged relevant"),
+        (found.without_topic, "left out, as no topic says what was asked"),
+    ):
+        if ids:
+            yield f"{why}: {counted(len(ids), 'question')} ({_listed(ids)})"
+    if found.not_judged:
+        yield f"topics that are not judged: {found.not_judged:,}"
+    if found.stale:
+        yield "the index is behind its source → outcrop index"
+
+
+def _missing(missing: Sequence[Missing]) -> Iterator[str]:
+    for each in missing[:NAMED]:
+        yield f"  {harmless_line(each.label)}  ({harmless_line(each.id)})"
+    if len(missing) > NAMED:
+        yield f"  … and {len(missing) - NAMED:,} more"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(harmless_line(name) for name in names[:NAMED])
+    return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED:,} more"
+
+
+def _question(asked: Asked, rows: Sequence[Row]) -> Iterator[str]:
+    """One question: its figure in the first row, where its answers came there, and what the others made of it."""
+    if not asked.results:
+        return
+    first = asked.results[0]
+    yield f"{first.scores.ndcg:.2f}  {harmless_line(asked.id)}  {harmless_line(asked.query)}"
+    wanted = [
+        (harmless_line(label), "not found" if place is None else f"place {place}")
+        for label, grade, place in zip(asked.labels, asked.grades, first.places, strict=True)
+        if grade
+    ]
+    for at, line in enumerate(columns(wanted)):
+        yield f"      {'wanted' if not at else '      '}  {line}"
+    if first.first is not None and 1 not in first.places:
+        yield f"      first   {harmless_line(first.first)}"
+    others = [
+        f"{harmless_line(' '.join(filter(None, (row.embedder, row.mode))))} {result.scores.ndcg:.2f}"
+        for row, result in zip(rows[1:], asked.results[1:], strict=True)
+    ]
+    if others:
+        yield f"      others  {' · '.join(others)}"
