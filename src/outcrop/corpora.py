@@ -56,8 +56,8 @@ class Scope:
 
     @property
     def filter(self) -> Filter:
-        """What this build put in; for the default one, everything, records included."""
-        return Filter() if self.corpus is None else Filter(builders=(self.corpus,))
+        """What this build put in; for the default one, everything but what came from peers, records included."""
+        return Filter(imported=False) if self.corpus is None else Filter(builders=(self.corpus,))
 
     def names(self, path: str) -> bool:
         """Whether the list names a path."""

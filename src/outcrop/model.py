@@ -234,7 +234,8 @@ class Collection:
 class Filter:
     """Which chunks a query may return. Empty tuples mean no restriction.
 
-    ``builders`` are the corpora whose builds put a chunk where it is; no question asks for them.
+    ``builders`` are the corpora whose builds put a chunk where it is; no question asks for them. Without ``imported``,
+    nothing that came from a peer: builds leave that alone.
     """
 
     corpora: tuple[str, ...] = ()
@@ -242,6 +243,7 @@ class Filter:
     projects: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     builders: tuple[str, ...] = ()
+    imported: bool = True
 
 
 EVERYTHING = Filter()

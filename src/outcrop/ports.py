@@ -23,6 +23,7 @@ from outcrop.records import (
     Names,
     Passage,
     Pending,
+    Project,
     RecordEntry,
     Replaced,
     State,
@@ -160,8 +161,8 @@ class VectorStore(Protocol):
     def set_space(self, space: Space) -> None:
         """From now on scan this space. What the index is current to becomes unknown when the space changed."""
 
-    def known(self) -> Mapping[str, Known]:
-        """Per hash, what is stored of this source's artifacts."""
+    def known(self, project: str = "") -> Mapping[str, Known]:
+        """Per hash, what is stored of the artifacts of this source, or of an imported project."""
 
     def seen(self) -> Mapping[str, Seen]:
         """File states of this view's last build."""
@@ -187,8 +188,8 @@ class VectorStore(Protocol):
     def has_members(self) -> bool:
         """Whether any build put anything into this view."""
 
-    def members(self, builder: str) -> Sequence[Member]:
-        """What the last build of a corpus put into this view."""
+    def members(self, builder: str | None = None) -> Sequence[Member]:
+        """What the last build of a corpus, or of each of them, put into this view."""
 
     def pending(self, space: Space, filter: Filter = EVERYTHING) -> Sequence[Pending]:
         """Distinct passages of this view that have no vector in that space, in index order."""
@@ -213,6 +214,30 @@ class VectorStore(Protocol):
             revision: Also do what :meth:`finish` does, in the same transaction.
             builders: As there.
         """
+
+    def projects(self) -> Sequence[Project]:
+        """What was imported from peers, by name."""
+
+    def copy_in(
+        self, project: str, entries: Sequence[Entry], space: Space, digests: Sequence[bytes], vectors: Matrix
+    ) -> Written:
+        """Store artifacts of an imported project, with vectors where there are some; nobody sees them yet.
+
+        An artifact that this project has already is replaced. Where nothing is scanned yet, that space is from now on.
+
+        Args:
+            project: Its name.
+            entries: The artifacts.
+            space: Where the vectors live.
+            digests: Of the passages that have a vector.
+            vectors: float32 ``[len(digests), dim]``, L2-normalised.
+        """
+
+    def place_project(self, project: Project, members: Sequence[Member]) -> Replaced:
+        """Say what an imported project is and what belongs to it, for every view; drop what nothing names any more."""
+
+    def remove_project(self, name: str) -> Replaced:
+        """Take an imported project out of every view. Records that name the same project stay."""
 
     def artifacts(self) -> int:
         """How many artifacts belong to this view."""

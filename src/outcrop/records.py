@@ -13,6 +13,9 @@ from outcrop.model import Chunk, Kind, MediaNote, Part, RecordNote, Ref, Seen, S
 DEFAULT_BUILDERS = ("code", "docs")
 """The two corpora that every index has; they are built together."""
 
+IMPORTED = "@"
+"""Builder of what came from peers: no build's pruning takes it out, and no corpus can be called so."""
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -266,6 +269,33 @@ class Embedded:
     def text(self) -> str:
         """The chunk's text."""
         return self.chunk.text
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Where an imported project came from, and how.
+
+    Attributes:
+        name: What it is called here.
+        type: What the peer is: ``fossil``, ``git``, ``folder``, ``blobs``, or ``python`` for an installed package.
+        peer: Where it is: an absolute path; for a package, that of the interpreter.
+        item: Name of the package; empty for all else.
+        kind: What all of it counts as here; None for what it counts as there.
+        paths: Patterns of the paths that were wanted; empty for all.
+        revision: What it is current to.
+        space: The space of its vectors.
+        imported: When it was last read, in seconds since the epoch.
+    """
+
+    name: str
+    type: str
+    peer: str
+    item: str
+    kind: Kind | None
+    paths: tuple[str, ...]
+    revision: str
+    space: Space
+    imported: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ def start_over(store: SqliteStore, *, named: bool) -> None:
     if not store.path.exists():
         return
     try:
-        if not store.file.guest and not store.holds_records():
+        if not store.file.guest and not store.holds_others():
             # Nothing in it is worth keeping, so that even tables which are not as they should be are no obstacle.
             _drop(store, named)
         elif store.exists:

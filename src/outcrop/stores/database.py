@@ -13,10 +13,22 @@ from outcrop import terms
 from outcrop.courtesy import begin_quietly
 from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, StoreError, StoreFull, StoreLocked
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of schema.sql. An older database is brought up by the scripts in ``MIGRATIONS``."""
 
-MIGRATIONS: dict[int, str] = {}
+MIGRATIONS: dict[int, str] = {
+    1: """
+ALTER TABLE fx_vec_chunk ADD COLUMN start_s REAL;
+ALTER TABLE fx_vec_chunk ADD COLUMN end_s REAL;
+ALTER TABLE fx_vec_chunk ADD COLUMN uri TEXT;
+ALTER TABLE fx_vec_chunk ADD COLUMN transcript TEXT;
+CREATE TABLE fx_vec_project(
+  project TEXT PRIMARY KEY, type TEXT NOT NULL, peer TEXT NOT NULL, item TEXT NOT NULL DEFAULT '', kind TEXT,
+  paths TEXT NOT NULL DEFAULT '', revision TEXT NOT NULL, model TEXT NOT NULL, dim INTEGER NOT NULL,
+  imported REAL NOT NULL
+) WITHOUT ROWID;
+""",
+}
 """From version N to N + 1: the SQL that does it."""
 
 BUSY_SECONDS = 20.0
@@ -31,13 +43,14 @@ GUEST_CACHE = 262144
 """KiB for a write into another program's database: a cache that spills locks its readers out until the commit."""
 
 
-def connect(path: Path, create: bool, guest: bool = False) -> sqlite3.Connection:
+def connect(path: Path, create: bool, guest: bool = False, read_only: bool = False) -> sqlite3.Connection:
     """Open the database that the index lives in.
 
     Args:
         path: The database file.
         create: Make it, and its folder, when it is not there.
         guest: It belongs to another program, which decides on its journal and its pages; only our tables are made.
+        read_only: It is another repository's: nothing in it is changed, so that an older one cannot be brought up.
 
     Raises:
         IndexMissing: No file, or a file without our tables, and ``create`` is false.
@@ -57,7 +70,9 @@ def connect(path: Path, create: bool, guest: bool = False) -> sqlite3.Connection
                 (path.parent / ".gitignore").write_text("*\n", "utf-8")
         database = _open(path, create, guest)
         try:
-            _ensure_schema(database, path, create, guest)
+            if read_only:
+                database.execute("PRAGMA query_only = ON")
+            _ensure_schema(database, path, create, guest, read_only)
         except BaseException:
             database.close()
             raise
@@ -126,7 +141,7 @@ def _connection(path: Path, options: str) -> sqlite3.Connection:
     )
 
 
-def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, guest: bool) -> None:
+def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, guest: bool, read_only: bool) -> None:
     version = _schema_version(database)
     if version is None:
         if not create:
@@ -139,6 +154,11 @@ def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, guest
         raise SchemaTooNew(
             f"the index at {path} was written by a newer Outcrop (schema {version}, this one knows {SCHEMA_VERSION})",
             "Update Outcrop, or drop the index with: outcrop clear --all",
+        )
+    if read_only and version < SCHEMA_VERSION:
+        raise StoreError(
+            f"the index at {path} was written by an older Outcrop (schema {version}, this one has {SCHEMA_VERSION})",
+            "Bring it up to date there: outcrop index",
         )
     while version < SCHEMA_VERSION:
         with transaction(database, guest):

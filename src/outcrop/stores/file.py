@@ -35,11 +35,13 @@ class DatabaseFile:
         guest: It belongs to another program (a Fossil repository): no file is ever put beside it, its pages and journal
             are left alone, and it is never deleted. It is opened through SQLite only, since closing any other
             descriptor of it would drop this process's locks.
+        read_only: It is another repository's, and nothing in it is changed.
     """
 
-    def __init__(self, path: Path | None, guest: bool) -> None:
+    def __init__(self, path: Path | None, guest: bool, read_only: bool = False) -> None:
         self.path = path or Path(":memory:")
         self.guest = guest
+        self._read_only = read_only
         self.database: sqlite3.Connection | None = None
         self._in_memory = path is None
         self._opened: tuple[int, int] | None = None
@@ -54,7 +56,9 @@ class DatabaseFile:
                 # Somebody removed or replaced the file; what this connection still sees is nobody's index any more.
                 self.close()
             if self.database is None:
-                self.database = connect_in_memory() if self._in_memory else connect(self.path, create, self.guest)
+                self.database = (
+                    connect_in_memory() if self._in_memory else connect(self.path, create, self.guest, self._read_only)
+                )
                 self._opened = self._identity()
             yield self.database
 

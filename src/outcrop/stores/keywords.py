@@ -113,11 +113,11 @@ def delete(database: sqlite3.Connection, ids: Sequence[int]) -> None:
     database.executemany(f"DELETE FROM {TABLE} WHERE rowid = ?", ((id,) for id in ids))
 
 
-def move(database: sqlite3.Connection, hash: str, paths: str) -> None:
+def move(database: sqlite3.Connection, project: str, hash: str, paths: str) -> None:
     """Give an artifact's passages other paths."""
     database.execute(
-        f"UPDATE {TABLE} SET path = ? WHERE rowid IN (SELECT id FROM fx_vec_chunk WHERE project = '' AND hash = ?)",
-        (terms_of(paths), hash),
+        f"UPDATE {TABLE} SET path = ? WHERE rowid IN (SELECT id FROM fx_vec_chunk WHERE project = ? AND hash = ?)",
+        (terms_of(paths), project, hash),
     )
 
 

@@ -10,9 +10,11 @@ from outcrop.records import Known, Member, Names
 from outcrop.stores.selection import EVERYWHERE
 
 
-def known(database: sqlite3.Connection) -> Mapping[str, Known]:
-    """Per hash, what is stored of this source's artifacts."""
-    rows = database.execute("SELECT hash, version, recipe, skip, detail, parts FROM fx_vec_artifact WHERE project = ''")
+def known(database: sqlite3.Connection, project: str) -> Mapping[str, Known]:
+    """Per hash, what is stored of a project's artifacts; the empty project is this source's."""
+    rows = database.execute(
+        "SELECT hash, version, recipe, skip, detail, parts FROM fx_vec_artifact WHERE project = ?", (project,)
+    )
     return {
         hash: Known(
             version,
@@ -49,12 +51,12 @@ def names(database: sqlite3.Connection, worktree: str) -> Names:
     return Names(*columns)
 
 
-def members(database: sqlite3.Connection, worktree: str, builder: str) -> Sequence[Member]:
-    """What the last build of a corpus put into a view."""
+def members(database: sqlite3.Connection, worktree: str, builder: str | None) -> Sequence[Member]:
+    """What the last build of a corpus, or of each of them, put into a view."""
     rows = database.execute(
         "SELECT corpus, builder, hash, part, path, kind FROM fx_vec_member"
-        " WHERE project = '' AND worktree = ? AND builder = ?",
-        (worktree, builder),
+        " WHERE project = '' AND worktree = ? AND (builder = ? OR ? IS NULL)",
+        (worktree, builder, builder),
     )
     return [
         Member(corpus, builder, hash, Part(part), path or None, Kind(kind))

@@ -1,4 +1,4 @@
--- Version 1. fx_vec_chunk, fx_vec_embedding and fx_vec_state are read by other tools: their names and columns stay.
+-- Version 2. fx_vec_chunk, fx_vec_embedding and fx_vec_state are read by other tools: their names and columns stay.
 -- docs/formats.md explains every column.
 CREATE TABLE fx_vec_meta(
   key TEXT PRIMARY KEY,
@@ -102,6 +102,19 @@ CREATE TABLE fx_vec_record(
   PRIMARY KEY(corpus, id)
 ) WITHOUT ROWID;
 CREATE INDEX fx_vec_record_hash ON fx_vec_record(project, hash);
+
+CREATE TABLE fx_vec_project(
+  project TEXT PRIMARY KEY,
+  type TEXT NOT NULL,
+  peer TEXT NOT NULL,
+  item TEXT NOT NULL DEFAULT '',
+  kind TEXT,
+  paths TEXT NOT NULL DEFAULT '',
+  revision TEXT NOT NULL,
+  model TEXT NOT NULL,
+  dim INTEGER NOT NULL,
+  imported REAL NOT NULL
+) WITHOUT ROWID;
 
 -- Terms come split and folded from terms.py; porter takes the English endings off, on both sides.
 CREATE VIRTUAL TABLE fx_vec_terms USING fts5(name, path, body, tokenize = 'porter unicode61 remove_diacritics 0');

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from outcrop.model import Filter
+from outcrop.records import IMPORTED
 from outcrop.stores.database import meta, moment
 
 Ids = npt.NDArray[np.int64]
@@ -76,9 +77,13 @@ class Chooser:
 
 def allowed(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids | None:
     """Ids of the chunks that the view and the filter let through, ascending; None when that is every chunk."""
-    if wanted == Filter() and _is_only_view(database, worktree):
+    imported = wanted.imported or not _has_projects(database)
+    if imported and replace(wanted, imported=True) == Filter() and _is_only_view(database, worktree):
         return None
     conditions, values = ["m.worktree IN (?, ?)"], [worktree, EVERYWHERE]
+    if not imported:
+        conditions.append("m.builder <> ?")
+        values.append(IMPORTED)
     for column, names in (
         ("corpus", wanted.corpora),
         ("kind", wanted.kinds),
@@ -107,6 +112,10 @@ def allowed(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids 
     # Of a chunk that is a member twice, one is kept. (SQLite's DISTINCT takes longer than all the rest.)
     distinct: Ids = ids[np.diff(ids, prepend=-1) != 0]
     return distinct
+
+
+def _has_projects(database: sqlite3.Connection) -> bool:
+    return database.execute("SELECT 1 FROM fx_vec_project LIMIT 1").fetchone() is not None
 
 
 def _is_only_view(database: sqlite3.Connection, worktree: str) -> bool:

@@ -29,10 +29,11 @@ from outcrop.records import (
     Written,
 )
 from outcrop.reports import CollectionStatus, SpaceStatus
-from outcrop.stores import keywords, ledger, passages, reports, selection, upserts, views, writes
+from outcrop.stores import ledger, passages, reports, selection, upserts, views, writes
 from outcrop.stores.database import count_change, meta, transaction
 from outcrop.stores.file import DatabaseFile
 from outcrop.stores.matrix import Shelf
+from outcrop.stores.projects import ProjectTables
 
 COLUMN_WEIGHTS = (2.0, 3.0, 1.0)
 """What a term counts for in a chunk's name, its paths and its text (BM25 column weights)."""
@@ -41,17 +42,18 @@ LONGEST_QUERY = 64
 """Terms of a question that the keyword index is asked for; the rarest are kept."""
 
 
-class SqliteStore:
+class SqliteStore(ProjectTables):
     """Implements :class:`outcrop.ports.VectorStore`.
 
     Args:
         path: The database file. Reading never creates it. None keeps everything in memory, for this process only.
         worktree: The view of the source that this store object reads and writes.
         guest: The file belongs to another program, as a Fossil repository does.
+        read_only: The file is another repository's, and nothing in it is changed.
     """
 
-    def __init__(self, path: Path | None, worktree: str = "", guest: bool = False) -> None:
-        self.file = DatabaseFile(path, guest)
+    def __init__(self, path: Path | None, worktree: str = "", guest: bool = False, *, read_only: bool = False) -> None:
+        super().__init__(DatabaseFile(path, guest, read_only))
         self.path = self.file.path
         self.worktree = worktree
         self._reading = self.file.reading
@@ -180,11 +182,12 @@ class SqliteStore:
                 writes.rewrite_vectors(database, changed, bad)
         return len(changed), len(bad)
 
-    def holds_records(self) -> bool:
-        """Whether a caller put texts in that come from no source."""
+    def holds_others(self) -> bool:
+        """Whether there is anything that does not come from this source: a caller's records, or imported projects."""
+        question = "SELECT EXISTS(SELECT 1 FROM fx_vec_record) OR EXISTS(SELECT 1 FROM fx_vec_project)"
         try:
             with self._reading() as database:
-                return database.execute("SELECT 1 FROM fx_vec_record LIMIT 1").fetchone() is not None
+                return bool(database.execute(question).fetchone()[0])
         except IndexMissing:
             return False
 
@@ -203,9 +206,7 @@ class SqliteStore:
                 upserts.remove_corpus(database, corpus)
                 views.drop_corpus(database, self.worktree, corpus)
             else:
-                keywords.empty(database)
-                for table in ("chunk", "embedding", "artifact", "member", "file", "skip", "built", "record", "state"):
-                    database.execute(f"DELETE FROM fx_vec_{table}")
+                views.drop_everything(database)
         self.file.shrink()
 
     # -- reading ------------------------------------------------------------------------------------------------------
@@ -216,10 +217,10 @@ class SqliteStore:
             row = database.execute("SELECT model, dim, last_ckout FROM fx_vec_state").fetchone()
             return None if row is None else State(Space(row[0], row[1]), row[2])
 
-    def known(self) -> Mapping[str, Known]:
-        """Per hash, what is stored of this source's artifacts."""
+    def known(self, project: str = "") -> Mapping[str, Known]:
+        """Per hash, what is stored of the artifacts of this source, or of an imported project."""
         with self._reading() as database:
-            return ledger.known(database)
+            return ledger.known(database, project)
 
     def seen(self) -> Mapping[str, Seen]:
         """File states of this view's last build."""
@@ -248,8 +249,8 @@ class SqliteStore:
             question = "SELECT 1 FROM fx_vec_member WHERE worktree = ? LIMIT 1"
             return database.execute(question, (self.worktree,)).fetchone() is not None
 
-    def members(self, builder: str) -> Sequence[Member]:
-        """What the last build of a corpus put into this view."""
+    def members(self, builder: str | None = None) -> Sequence[Member]:
+        """What the last build of a corpus, or of each of them, put into this view."""
         with self._reading() as database:
             return ledger.members(database, self.worktree, builder)
 

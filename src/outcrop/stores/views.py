@@ -54,7 +54,7 @@ def compare(database: sqlite3.Connection, worktree: str, view: View) -> Differen
             (worktree, *view.builders),
         )
     )
-    wanted = frozenset(map(_key, view.members))
+    wanted = frozenset(map(key_of, view.members))
     skipped = _in_order(view.skipped)
     return Difference(
         gone=there - wanted,
@@ -85,28 +85,25 @@ def change(database: sqlite3.Connection, worktree: str, difference: Difference) 
         ((worktree, *key) for key in sorted(difference.new, key=lambda key: key[2])),
     )
     dropped = drop_unplaced(database)
-    _mirror(database, {key[2] for key in (*difference.gone, *difference.new)})
+    mirror(database, "", {key[2] for key in (*difference.gone, *difference.new)})
     return dropped
 
 
 def drop_unplaced(database: sqlite3.Connection) -> Replaced:
-    """Delete this source's artifacts that no view names."""
-    hashes = [
-        row[0]
-        for row in database.execute(
-            "SELECT hash FROM fx_vec_artifact a WHERE project = ''"
-            " AND NOT EXISTS(SELECT 1 FROM fx_vec_member m WHERE m.project = '' AND m.hash = a.hash)"
-            # The verdict on a skipped artifact is kept as long as a file that was skipped still has this hash.
-            " AND NOT (skip IS NOT NULL AND hash IN (SELECT hash FROM fx_vec_skip))"
-        ).fetchall()
-    ]
+    """Delete artifacts that no view names: this source's, and what an import that was stopped left of a peer's."""
+    artifacts = database.execute(
+        "SELECT project, hash FROM fx_vec_artifact a"
+        " WHERE NOT EXISTS(SELECT 1 FROM fx_vec_member m WHERE m.project = a.project AND m.hash = a.hash)"
+        # The verdict on a skipped artifact is kept as long as a file that was skipped still has this hash.
+        " AND NOT (project = '' AND skip IS NOT NULL AND hash IN (SELECT hash FROM fx_vec_skip))"
+    ).fetchall()
     ids = [
         row[0]
-        for hash in hashes
-        for row in database.execute("SELECT id FROM fx_vec_chunk WHERE project = '' AND hash = ?", (hash,)).fetchall()
+        for artifact in artifacts
+        for row in database.execute("SELECT id FROM fx_vec_chunk WHERE project = ? AND hash = ?", artifact).fetchall()
     ]
     delete_chunks(database, ids)
-    database.executemany("DELETE FROM fx_vec_artifact WHERE project = '' AND hash = ?", ((hash,) for hash in hashes))
+    database.executemany("DELETE FROM fx_vec_artifact WHERE project = ? AND hash = ?", artifacts)
     # A part that no corpus takes (a notebook's raw cells) stays stored and stays out of sight.
     (unplaced_parts,) = database.execute(
         "SELECT EXISTS(SELECT 1 FROM fx_vec_artifact a JOIN fx_vec_chunk c ON c.project = a.project AND c.hash = a.hash"
@@ -114,7 +111,7 @@ def drop_unplaced(database: sqlite3.Connection) -> Replaced:
         " WHERE m.project = c.project AND m.hash = c.hash AND m.part = c.part))"
     ).fetchone()
     set_meta(database, "unplaced", "parts" if unplaced_parts else "none")
-    return Replaced(len(hashes), len(ids))
+    return Replaced(len(artifacts), len(ids))
 
 
 def drop_corpus(database: sqlite3.Connection, worktree: str, corpus: str) -> None:
@@ -129,7 +126,7 @@ def drop_corpus(database: sqlite3.Connection, worktree: str, corpus: str) -> Non
         ((worktree, builder) for builder in {corpus, *(row[0] for row in gone)}),
     )
     drop_unplaced(database)
-    _mirror(database, {row[1] for row in gone})
+    mirror(database, "", {row[1] for row in gone})
 
 
 def drop_sources(database: sqlite3.Connection) -> None:
@@ -140,7 +137,15 @@ def drop_sources(database: sqlite3.Connection) -> None:
     drop_unplaced(database)
 
 
-def _key(member: Member) -> MemberKey:
+def drop_everything(database: sqlite3.Connection) -> None:
+    """Empty every table of ours but the one that says what they are."""
+    keywords.empty(database)
+    for table in ("chunk", "embedding", "artifact", "member", "file", "skip", "built", "record", "project", "state"):
+        database.execute(f"DELETE FROM fx_vec_{table}")
+
+
+def key_of(member: Member) -> MemberKey:
+    """A membership as its row is compared."""
     return (member.corpus, member.builder, member.hash, str(member.part), member.path or "", str(member.kind))
 
 
@@ -152,10 +157,11 @@ def _dead_worktrees(database: sqlite3.Connection, live: frozenset[str]) -> list[
     ]
 
 
-def _mirror(database: sqlite3.Connection, hashes: Collection[str]) -> None:
+def mirror(database: sqlite3.Connection, project: str, hashes: Collection[str]) -> None:
     """Copy the first member's path and kind to the chunks, and every path's words to the keyword index."""
-    for marks, some in _by_hundreds(sorted(hashes)):
-        where = f"project = '' AND hash IN ({marks})"
+    for marks, hundreds in _by_hundreds(sorted(hashes)):
+        where = f"project = ? AND hash IN ({marks})"
+        some = (project, *hundreds)
         first: dict[tuple[str, str], tuple[str, str]] = {}
         paths: dict[str, set[str]] = {}
         for hash, part, path, kind in database.execute(
@@ -169,15 +175,17 @@ def _mirror(database: sqlite3.Connection, hashes: Collection[str]) -> None:
             wanted = first.get((hash, part))
             if wanted is not None and wanted != (path or "", kind):
                 database.execute(
-                    "UPDATE fx_vec_chunk SET path = ?, kind = ? WHERE project = '' AND hash = ? AND part = ?",
-                    (wanted[0] or None, wanted[1], hash, part),
+                    "UPDATE fx_vec_chunk SET path = ?, kind = ? WHERE project = ? AND hash = ? AND part = ?",
+                    (wanted[0] or None, wanted[1], project, hash, part),
                 )
         known = dict(database.execute(f"SELECT hash, paths FROM fx_vec_artifact WHERE {where}", some).fetchall())
         for hash, names in paths.items():
             joined = "\n".join(sorted(names))
             if hash in known and known[hash] != joined:
-                database.execute("UPDATE fx_vec_artifact SET paths = ? WHERE project = '' AND hash = ?", (joined, hash))
-                keywords.move(database, hash, joined)
+                database.execute(
+                    "UPDATE fx_vec_artifact SET paths = ? WHERE project = ? AND hash = ?", (joined, project, hash)
+                )
+                keywords.move(database, project, hash, joined)
 
 
 def _by_hundreds(values: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:

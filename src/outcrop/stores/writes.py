@@ -25,10 +25,10 @@ UNIT_TOLERANCE = 1e-6
 
 _ASIDE = "aside"
 _COLUMNS = (
-    "id, hash, kind, path, seq, text, part, name, first_line, last_line, cell, cell_id, digest"
+    "id, project, hash, kind, path, seq, text, part, name, first_line, last_line, cell, cell_id, digest"
     ", start_s, end_s, uri, transcript"
 )
-_MARKS = ", ".join("?" * 17)
+_MARKS = ", ".join("?" * 18)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,13 @@ class Prepared:
     """Artifacts as rows.
 
     Attributes:
+        project: Whose they are; empty for this source.
         entries: The artifacts.
         chunks: The columns of each chunk but its id.
         terms: The terms of each chunk's name, paths and text.
     """
 
+    project: str
     entries: Sequence[Entry]
     chunks: Sequence[tuple[object, ...]]
     terms: Sequence[tuple[str, str, str]]
@@ -61,7 +63,7 @@ class Placed:
     rows: Sequence[tuple[int, str, int, bytes]]
 
 
-def prepare(entries: Sequence[Entry]) -> Prepared:
+def prepare(entries: Sequence[Entry], project: str = "") -> Prepared:
     """Turn artifacts into rows; this is where most of the time goes."""
     chunks: list[tuple[object, ...]] = []
     words: list[tuple[str, str, str]] = []
@@ -73,14 +75,14 @@ def prepare(entries: Sequence[Entry]) -> Prepared:
             chunk = item.chunk
             chunks.append(
                 (
-                    *(ref.hash, ref.kind, ref.path, chunk.seq, chunk.text, chunk.part, chunk.name),
+                    *(project, ref.hash, ref.kind, ref.path, chunk.seq, chunk.text, chunk.part, chunk.name),
                     *(chunk.first_line, chunk.last_line, chunk.cell, chunk.cell_id, item.digest),
                     *(chunk.seconds or (None, None)),
                     *asset,
                 )
             )
             words.append((keywords.terms_of(chunk.name or ""), path_terms, keywords.terms_of(chunk.text)))
-    return Prepared(entries, chunks, words)
+    return Prepared(project, entries, chunks, words)
 
 
 def lay_out(database: sqlite3.Connection, prepared: Prepared) -> Layout:
@@ -100,16 +102,18 @@ def lay_out(database: sqlite3.Connection, prepared: Prepared) -> Layout:
 
 
 def put_in(database: sqlite3.Connection, prepared: Prepared, layout: Layout) -> Written:
-    """Store artifacts of this source inside the open transaction; see ``VectorStore.write``."""
+    """Store artifacts inside the open transaction; see ``VectorStore.write``."""
     if not prepared.entries:
         return Written(0, 0)
     set_meta(database, "unplaced", "new")
-    set_meta(database, "interrupted", "yes")
+    if not prepared.project:
+        set_meta(database, "interrupted", "yes")
     first = next_id(database)
     set_meta(database, "last_id", str(first + len(prepared.chunks) - 1))
-    aside = _set_aside(database, prepared.entries)
+    aside = _set_aside(database, prepared.project, prepared.entries)
     database.executemany(
-        "INSERT OR REPLACE INTO fx_vec_artifact VALUES ('', ?, ?, ?, ?, ?, ?, ?)", map(_artifact, prepared.entries)
+        "INSERT OR REPLACE INTO fx_vec_artifact VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        ((prepared.project, *_artifact(entry)) for entry in prepared.entries),
     )
     # Another user's build may have taken the ids that the rows were laid out for.
     if layout.first != first or not keywords.append(database, _ASIDE):
@@ -138,16 +142,16 @@ def next_id(database: sqlite3.Connection) -> int:
     return max(int(highest), int(meta(database, "last_id") or 0)) + 1
 
 
-def _set_aside(database: sqlite3.Connection, entries: Sequence[Entry]) -> list[int]:
+def _set_aside(database: sqlite3.Connection, project: str, entries: Sequence[Entry]) -> list[int]:
     """Chunks of artifacts that are cut again: out of the way, and kept until their vectors were taken over."""
-    known = {row[0] for row in database.execute("SELECT hash FROM fx_vec_artifact WHERE project = ''")}
-    again = [(entry.ref.hash,) for entry in entries if entry.ref.hash in known]
+    known = {row[0] for row in database.execute("SELECT hash FROM fx_vec_artifact WHERE project = ?", (project,))}
+    again = [(project, entry.ref.hash) for entry in entries if entry.ref.hash in known]
     ids = [
         row[0]
-        for hash in again
-        for row in database.execute("SELECT id FROM fx_vec_chunk WHERE project = '' AND hash = ?", hash).fetchall()
+        for artifact in again
+        for row in database.execute("SELECT id FROM fx_vec_chunk WHERE project = ? AND hash = ?", artifact).fetchall()
     ]
-    database.executemany("UPDATE fx_vec_chunk SET seq = -1 - seq WHERE project = '' AND hash = ?", again)
+    database.executemany("UPDATE fx_vec_chunk SET seq = -1 - seq WHERE project = ? AND hash = ?", again)
     return ids
 
 
