@@ -212,6 +212,13 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
+def clock(seconds: float) -> str:
+    """A place in a recording: ``0:07``, ``1:02:03``."""
+    whole = int(seconds)
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+
+
 def columns(rows: Sequence[tuple[str, ...]], right: Collection[int] = ()) -> Iterator[str]:
     """Rows as aligned lines, two spaces between columns; ``right`` names the columns that hold numbers."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))] if rows else []

@@ -10,7 +10,7 @@ from pathlib import Path
 from outcrop import terms
 from outcrop.model import Answer, Hit, Kind, Mode
 from outcrop.surfaces.cli.terminal import Paint, cells, cut, fit
-from outcrop.surfaces.render import Line, counted, excerpt, harmless_line, passage
+from outcrop.surfaces.render import Line, clock, counted, excerpt, harmless_line, passage
 
 SHOWN_LINES = 6
 """Lines of a passage: enough to judge it, few enough that ten hits are read in two screens."""
@@ -47,6 +47,8 @@ def answer_lines(answer: Answer, query: str, view: View) -> Iterator[str]:
     wanted = frozenset(terms.query_words(query))
     for hit in answer.hits:
         yield _header(hit, answer.mode, view)
+        if hit.uri is not None:
+            yield view.paint("dim", f"  {harmless_line(hit.uri)}")
         if hit.explanation:
             yield view.paint("dim", f"  {harmless_line('  '.join(hit.explanation))}")
         yield from _passage(hit, wanted, view)
@@ -75,6 +77,8 @@ def _header(hit: Hit, mode: Mode, view: View) -> str:
     where, line = place(hit, view), ""
     if hit.cell is not None:
         line = f" cell {hit.cell + 1}"
+    elif hit.uri is not None:
+        line = f" {clock(hit.start)}-{clock(hit.end)}" if hit.start is not None and hit.end is not None else ""
     elif hit.path is not None:
         line = f":{hit.lines[0]}"
     after = [f"{hit.score:.2f}"]
@@ -96,7 +100,9 @@ def _passage(hit: Hit, wanted: frozenset[str], view: View) -> Iterator[str]:
     digits = len(str(shown[-1].number)) if shown else 0
     for line in shown:
         fitted = line if view.full else fit(line, max(20, view.width - digits - 4))
-        yield f"  {view.paint('dim', str(line.number).rjust(digits))}  {_marked(fitted, view.paint)}".rstrip()
+        # What is said in a timed transcript stands in other lines there; its place is a time.
+        number = "" if hit.start is not None else str(line.number)
+        yield f"  {view.paint('dim', number.rjust(digits))}  {_marked(fitted, view.paint)}".rstrip()
     if left := len(lines) - len(shown):
         yield view.paint("dim", f"  {' ' * digits}  … {counted(left, 'more line')}")
 
