@@ -111,7 +111,7 @@ class FolderSource:
                 outcome = read_file(name, path, self._selection.limit(path))
                 if not isinstance(outcome, Skipped):
                     items[path] = digest(outcome[0])
-        return _revision(items)
+        return _revision(items, self._options.mark)
 
     def artifacts(self, seen: Mapping[str, Seen]) -> Listing:
         """List everything. Files whose state is not in ``seen`` are read to be hashed.
@@ -140,7 +140,7 @@ class FolderSource:
         refs.sort(key=lambda ref: ref.path or "")
         refs, skipped = manifests.resolve(refs, skipped, self._read_files)
         skipped.sort(key=lambda item: item.path)
-        return Listing(_revision(items), refs, skipped, states)
+        return Listing(_revision(items, self._options.mark), refs, skipped, states)
 
     def read(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
         """Read files as they are now; one that changed since the listing carries its true hash."""
@@ -263,6 +263,8 @@ def _surrogate(status: os.stat_result) -> str:
     return f"?{status.st_size}-{time_of(status)}"
 
 
-def _revision(items: Mapping[str, str]) -> str:
+def _revision(items: Mapping[str, str], settings: str) -> str:
     lines = sorted([f"{path}\0{hash}\n" for path, hash in items.items()])
+    if settings:
+        lines.append(f"\0settings\0{settings}\n")
     return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()[:16]

@@ -146,9 +146,10 @@ class GitSource:
         """
         commit = self._fixed_commit()
         if commit is not None:
-            return commit
+            return self._of_commit(commit)
         snapshots = self._take()
-        return _revision(snapshots, WorkingFiles(snapshots, self._options, self._selection).states(seen))
+        items = WorkingFiles(snapshots, self._options, self._selection).states(seen)
+        return _revision(snapshots, items, self._options.mark)
 
     def artifacts(self, seen: Mapping[str, Seen]) -> Listing:
         """List everything. Only changed and untracked files whose state is not in ``seen`` are read.
@@ -160,13 +161,13 @@ class GitSource:
         if commit is not None:
             whole = git_commit.artifacts(self._repository, commit, self._options, self._selection)
             refs, skipped = manifests.resolve(whole.refs, whole.skipped, self._read_files)
-            return replace(whole, refs=refs, skipped=skipped)
+            return replace(whole, revision=self._of_commit(commit), refs=refs, skipped=skipped)
         snapshots = self._take()
         files = WorkingFiles(snapshots, self._options, self._selection)
         items, refs, skipped, states = files.listing(seen)
         self._from_disk = frozenset(state.hash for state in states.values())
         refs, skipped = manifests.resolve(refs, skipped, self._read_files)
-        return Listing(_revision(snapshots, items), refs, skipped, states)
+        return Listing(_revision(snapshots, items, self._options.mark), refs, skipped, states)
 
     def read(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
         """Read blobs by their ids; what git does not store is read from disk and carries its true hash."""
@@ -239,6 +240,10 @@ class GitSource:
         """Names that only the disk has. Asking a partial clone for one of them would make git look at the remote."""
         return self._from_disk if repository.is_partial() else frozenset()
 
+    def _of_commit(self, commit: str) -> str:
+        mark = self._options.mark
+        return f"{commit}+{mark[:8]}" if mark else commit
+
     def _fixed_commit(self) -> str | None:
         """The commit that stands for the source, or None when the working tree does."""
         if self._commit is not None or not self._repository.bare:
@@ -250,9 +255,11 @@ def _missing(repository: Repository, commit: str) -> frozenset[str]:
     return absent(repository, commit) if repository.is_partial() and commit != UNBORN else frozenset()
 
 
-def _revision(snapshots: Sequence[Snapshot], items: Mapping[bytes, str]) -> str:
-    """The outermost commit and a digest of what differs from it."""
+def _revision(snapshots: Sequence[Snapshot], items: Mapping[bytes, str], settings: str) -> str:
+    """The outermost commit and a digest of what differs from it, and from the default settings."""
     lines = [b"%s\0%s\n" % (path, state.encode()) for path, state in items.items()]
+    if settings:
+        lines.append(b"settings\0%s\n" % settings.encode())
     for snapshot in snapshots:
         lines += [b"staged\0%s%s\0%s\n" % (snapshot.prefix, path, blob) for path, blob in snapshot.staged.items()]
         lines += [b"sparse\0%s%s\n" % (snapshot.prefix, record) for record in snapshot.sparse()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 from outcrop.model import Kind
@@ -21,12 +22,21 @@ class Options:
         exclude: Patterns in gitignore syntax, anchored at the root of the source, of what to leave out.
         include_secrets: Patterns in the same syntax that bring in files which would be skipped as ``SECRET``.
         kinds: ``(glob, kind)`` pairs that override the kind decided from the path.
+        raw_cells: Whether raw cells of notebooks are documents too. No source asks; an index made otherwise is behind.
     """
 
     max_bytes: int = DEFAULT_MAX_BYTES
     exclude: tuple[str, ...] = ()
     include_secrets: tuple[str, ...] = ()
     kinds: tuple[tuple[str, Kind], ...] = ()
+    raw_cells: bool = False
+
+    @property
+    def mark(self) -> str:
+        """Empty for the defaults, else the same for the same settings: an index made under others is behind."""
+        if self == Options():
+            return ""
+        return hashlib.sha256(repr(self).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
     def rules(self) -> str:

@@ -30,6 +30,7 @@ class Difference:
         skipped: What was left out; None where that is as before.
         dead: Views that exist no more.
         unplaced: Whether artifacts were stored since, which nothing names yet.
+        builders: The corpora whose builds these memberships are of.
     """
 
     gone: frozenset[MemberKey]
@@ -38,6 +39,7 @@ class Difference:
     skipped: Sequence[Skipped] | None
     dead: Sequence[str]
     unplaced: bool
+    builders: Sequence[str]
 
     def __bool__(self) -> bool:
         moved = self.seen[0] != self.seen[1]
@@ -63,6 +65,7 @@ def compare(database: sqlite3.Connection, worktree: str, view: View) -> Differen
         skipped=None if skipped == list(ledger.skipped(database, worktree)) else skipped,
         dead=_dead_worktrees(database, view.worktrees),
         unplaced=meta(database, "unplaced") == "new",
+        builders=view.builders,
     )
 
 
@@ -84,6 +87,12 @@ def change(database: sqlite3.Connection, worktree: str, difference: Difference) 
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
         ((worktree, *key) for key in sorted(difference.new, key=lambda key: key[2])),
     )
+    if difference.gone or difference.new:
+        # Until the build is complete this is no known revision: its source may go back to the one before.
+        database.executemany(
+            "DELETE FROM fx_vec_built WHERE worktree = ? AND builder = ?",
+            ((worktree, builder) for builder in difference.builders),
+        )
     dropped = drop_unplaced(database)
     mirror(database, "", {key[2] for key in (*difference.gone, *difference.new)})
     return dropped
