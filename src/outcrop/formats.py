@@ -14,7 +14,7 @@ PROSE: dict[str, str] = {
     "rst": "rst", "rest": "rst",
     "adoc": "asciidoc", "asciidoc": "asciidoc",
     "html": "html", "htm": "html", "xhtml": "html",
-    "txt": "text", "text": "text", "vtt": "text", "srt": "text",
+    "txt": "text", "text": "text", "vtt": "transcript", "srt": "transcript",
     "org": "org", "tex": "latex", "ltx": "latex", "typ": "typst",
     "wiki": "mediawiki", "mediawiki": "mediawiki", "creole": "mediawiki",
     "textile": "textile", "pod": "pod", "rdoc": "rdoc", "texi": "texinfo", "texinfo": "texinfo",

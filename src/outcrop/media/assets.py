@@ -34,7 +34,6 @@ class Asset:
 
 
 @dataclass(frozen=True, slots=True)
-@dataclass(frozen=True, slots=True)
 class Assets:
     """All of them, and the manifests that are left out, each with the reason."""
 

@@ -77,8 +77,10 @@ def _header(hit: Hit, mode: Mode, view: View) -> str:
     where, line = place(hit, view), ""
     if hit.cell is not None:
         line = f" cell {hit.cell + 1}"
+    elif hit.start is not None and hit.end is not None:
+        line = f" {clock(hit.start)}-{clock(hit.end)}"
     elif hit.uri is not None:
-        line = f" {clock(hit.start)}-{clock(hit.end)}" if hit.start is not None and hit.end is not None else ""
+        line = ""
     elif hit.path is not None:
         line = f":{hit.lines[0]}"
     after = [f"{hit.score:.2f}"]
