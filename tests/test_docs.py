@@ -27,7 +27,7 @@ def section(heading: str) -> str:
 def documented(text: str) -> set[str]:
     """Options in the first column of the tables of a section."""
     first = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `-")]
-    return {option for cell in first for option in re.findall(r"(?<![\w-])--?[a-zA-Z][a-z-]*", cell)}
+    return {option for cell in first for option in re.findall(r"(?<![\w-])--?[a-zA-Z][a-z0-9-]*", cell)}
 
 
 def options(command: click.Command) -> set[str]:

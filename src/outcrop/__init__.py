@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         EmbedderUnavailable,
         FormatError,
         IndexMissing,
+        IntegrityError,
+        ManifestError,
         NotARepository,
         OutcropError,
         SchemaTooNew,
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
         UnknownProject,
         UsageError,
     )
-    from outcrop.model import Answer, Hit, Kind, Mode, Record, Stale
+    from outcrop.media.verifying import verify_media
+    from outcrop.model import Answer, Hit, Kind, Manifest, Mode, Record, Stale
+    from outcrop.pre_turn import rag_context
     from outcrop.reports import BuildReport, Plan, Progress, Status
     from outcrop.shortcuts import match, semantic_search
 
@@ -57,6 +61,8 @@ _HOMES = {
         "EmbedderUnavailable",
         "FormatError",
         "IndexMissing",
+        "IntegrityError",
+        "ManifestError",
         "NotARepository",
         "OutcropError",
         "SchemaTooNew",
@@ -71,7 +77,9 @@ _HOMES = {
         "UnknownProject",
         "UsageError",
     ),
-    "outcrop.model": ("Answer", "Hit", "Kind", "Mode", "Record", "Stale"),
+    "outcrop.media.verifying": ("verify_media",),
+    "outcrop.model": ("Answer", "Hit", "Kind", "Manifest", "Mode", "Record", "Stale"),
+    "outcrop.pre_turn": ("rag_context",),
     "outcrop.shortcuts": ("match", "semantic_search"),
     "outcrop.reports": ("BuildReport", "Plan", "Progress", "Status"),
 }
@@ -89,7 +97,10 @@ __all__ = [
     "Hit",
     "Index",
     "IndexMissing",
+    "IntegrityError",
     "Kind",
+    "Manifest",
+    "ManifestError",
     "Mode",
     "NotARepository",
     "OutcropError",
@@ -113,7 +124,9 @@ __all__ = [
     "__version__",
     "match",
     "open",
+    "rag_context",
     "semantic_search",
+    "verify_media",
 ]
 
 

@@ -87,7 +87,8 @@ def chunk(index: Index, *, documents: Annotated[list[Document], "what to cut"]) 
     """Cut documents into passages exactly as a build does, storing and embedding nothing.
 
     Returns ``documents``: for each its ``path``, ``kind``, ``chunks`` (with ``seq``, ``text``, ``first_line``,
-    ``last_line``, ``name``, ``part``, ``cell`` and ``cell_id``) and ``error`` (null, or why it could not be cut).
+    ``last_line``, ``name``, ``part``, ``cell``, ``cell_id`` and ``seconds``) and ``error`` (null, or why it could not
+    be cut).
     """
     return {"documents": [_cut(index, document) for document in documents]}
 
