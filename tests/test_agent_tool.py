@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,11 +128,11 @@ def test_push_and_pull(run: Run, zoo: str, bestiary: Bestiary, tmp_path: Path) -
 
 
 def test_what_only_fossil_repositories_have(run: Run, tmp_path: Path) -> None:
-    subprocess.run(["git", "init", "-q", "plain"], cwd=tmp_path, check=True)
+    (tmp_path / "plain").mkdir()
     for command in ("import", "push", "pull"):
         result = run("outcrop", command, "-C", "plain")
         assert (result.code, result.out) == (2, "")
-        assert "travel with a Fossil repository" in result.err
+        assert "travel with a Fossil or git repository" in result.err
     result = run("outcrop", "index", "--branch", "side", "plain")
     assert result.code == 2
     assert "no --branch" in result.err

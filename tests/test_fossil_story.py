@@ -271,11 +271,11 @@ class TestWarnings:
             FossilTransfer(clone).replace({"vec/space.json": b"{}"}, [])
             dan, eve = (url.replace("//", f"//{name}:secret@") for name in ("dan", "eve"))
             with opened(clone) as index, caplog.at_level(logging.WARNING, "outcrop"):
-                moved = index.exchange(dan)
+                moved = index.push(dan)
                 assert (moved.sent, moved.refused) == (0, True)
                 assert "capability y" in caplog.text
                 caplog.clear()
-                moved = index.exchange(eve)
+                moved = index.push(eve)
                 assert (moved.sent, moved.received, moved.refused) == (1, 0, False)
                 assert caplog.text == ""
         assert FossilTransfer(copy).read("vec/space.json") == b"{}"
@@ -288,7 +288,7 @@ class TestWarnings:
             assert index.build().complete
             assert ask(index)
             with pytest.raises(outcrop.StoreError, match=r"fossil is not installed.*apt-get install fossil"):
-                index.exchange()
+                index.push()
 
 
 def test_another_branch(bestiary: Bestiary, copy: Path) -> None:

@@ -14,7 +14,17 @@ from outcrop.config import Settings, load_settings
 from outcrop.errors import UsageError
 from outcrop.model import Answer, Record
 from outcrop.ports import Source
-from outcrop.reports import BuildReport, Exchanged, ImportReport, NormaliseReport, Plan, Progress, Status, UpsertReport
+from outcrop.reports import (
+    BuildReport,
+    Exchanged,
+    ExportReport,
+    ImportReport,
+    NormaliseReport,
+    Plan,
+    Progress,
+    Status,
+    UpsertReport,
+)
 from outcrop.request import Choice, Question, filter_of, mode_of
 from outcrop.search import search
 from outcrop.stores.sqlite import SqliteStore
@@ -66,6 +76,7 @@ def open(
         exclude=settings.exclude,
         include_secrets=settings.include_secrets,
         kinds=settings.kinds,
+        raw_cells=settings.raw_cells,
     )
     return Index(open_source(found, options), settings, consent)
 
@@ -239,40 +250,43 @@ class Index:
         if rebuild:
             upkeep.start_over(self.store, named=self.settings.store is not None)
         # Somebody who keeps the index elsewhere has not asked for blobs in the repository.
-        transfer = None if self.settings.store or corpus is not None else sharing.transfer_of(self.source)
+        transfer = None if self.settings.store or corpus is not None else sharing.transfer_at_build(self.source)
         report = build(self.source, self.store, self.embedder, progress, transfer, scope)
         if self.store.file.guest:
             sharing.warn_of_readers(self.source, self.store.names().kinds)
         return report
 
-    def import_blobs(self, *, progress: Callable[[Progress], None] | None = None) -> ImportReport:
-        """Fill the index from the vectors that came with the repository. No model is asked.
+    def import_blobs(
+        self, folder: str | os.PathLike[str] | None = None, *, progress: Callable[[Progress], None] | None = None
+    ) -> ImportReport:
+        """Fill the index from vectors that came with the repository, or from an exported folder. No model is asked.
 
         Args:
+            folder: Where an export is; None for what came with the repository.
             progress: Told how far it is.
 
         Raises:
-            UsageError: A source that vectors do not travel with.
+            UsageError: A source that vectors do not travel with, or an export of something else.
             SpaceMismatch: The vectors are another model's than the embedder's.
             StoreError: There are none, or the index cannot be written.
         """
-        # Imported here: a search never needs it.
-        from outcrop.sync import bring_in
+        place = None if folder is None else Path(folder)
+        return sharing.bring_in(self.source, self.store, self.embedder.space, place, progress or (lambda _: None))
 
-        transfer = sharing.needed(self.source)
-        return bring_in(self.source, self.store, transfer, self.embedder.space, progress or (lambda _: None))
+    def export(self, folder: str | os.PathLike[str] | None = None) -> ExportReport:
+        """Lay the vectors out in a folder; or in the repository, from where git or Fossil moves them.
 
-    def exchange(self, url: str | None = None) -> Exchanged:
-        """Send vectors to another copy of the repository and get those that it has.
-
-        Args:
-            url: The other copy; None for the one that was synchronised with last.
-
-        Raises:
-            UsageError: A source that vectors do not travel with.
-            StoreError: The other copy cannot be reached.
+        Only what is in the commit that is checked out (git) or public at the tip (Fossil) is ever exported.
         """
-        return sharing.exchange(self.source, url)
+        return sharing.export(self.source, self.store, None if folder is None else Path(folder))
+
+    def push(self, remote: str | None = None, *, unpublished: bool = False) -> Exchanged:
+        """Let another copy of the repository have the vectors; see :func:`outcrop.sharing.push`."""
+        return sharing.push(self.source, self.store, remote, unpublished)
+
+    def pull(self, remote: str | None = None) -> Exchanged:
+        """Get the vectors that another copy of the repository has; ``import_blobs`` then fills the index."""
+        return sharing.pull(self.source, self.embedder.space, remote)
 
     def normalize(self) -> NormaliseReport:
         """Bring every stored vector to length 1, and every blob that came with the repository to the present form.

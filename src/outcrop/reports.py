@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from outcrop.model import Ref, Skipped
+from outcrop.model import Hit, Mode, Ref, Skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +105,34 @@ class Exchanged:
         sent: Blobs that it took.
         received: Blobs that came from it.
         refused: Whether it has other blobs than ours, and takes none from this user.
+        withdrawn: Blobs that it had and has no more, because what they belong to is gone.
+        withheld: Artifacts that were not sent, because it has not got the commits that they stand in.
     """
 
     sent: int
     received: int
     refused: bool
+    withdrawn: int = 0
+    withheld: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """What an export did.
+
+    Attributes:
+        where: Folder, repository file or git ref that holds the vectors.
+        artifacts: Artifacts whose vectors are there now.
+        written: Blobs that were written, because they were not there or not the same.
+        withdrawn: Blobs that were taken out.
+        seconds: Wall time.
+    """
+
+    where: str
+    artifacts: int
+    written: int
+    withdrawn: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +254,78 @@ class Watcher:
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectReport:
+    """What importing a project, or reading its peer again, did.
+
+    Attributes:
+        name: What it is called here.
+        type: ``fossil``, ``git``, ``folder``, ``blobs`` or ``python``.
+        peer: Where it came from.
+        item: The package, of ``python``.
+        artifacts: Artifacts that it has now.
+        chunks: Passages of them.
+        added: Artifacts that were read, because they are new or changed.
+        unchanged: Artifacts that were left alone.
+        removed: Artifacts that are gone.
+        embedded: Passages that went through the model; always 0 for what has an index of its own.
+        reused: New passages whose vector was here already.
+        replaced: The project whose place it took, an older version of the same package; empty for none.
+        skipped: What could not be read, and why.
+        seconds: Wall time.
+    """
+
+    name: str
+    type: str
+    peer: str
+    item: str
+    artifacts: int
+    chunks: int
+    added: int
+    unchanged: int
+    removed: int
+    embedded: int
+    reused: int
+    replaced: str
+    skipped: tuple[Skipped, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectStatus:
+    """One imported project.
+
+    Attributes:
+        name: What it is called here.
+        type: ``fossil``, ``git``, ``folder``, ``blobs`` or ``python``.
+        peer: Where it came from.
+        item: The package, of ``python``.
+        kind: What all of it counts as here; None for what it counts as there.
+        paths: Patterns of the paths that were wanted.
+        artifacts: How many it has.
+        chunks: Passages of them.
+        embedded: How many of those have a vector in the space that is searched.
+        space: The space of its vectors.
+        imported: When it was last read, in seconds since the epoch.
+        current: Whether it has all that its peer has now; None where nobody asked the peer.
+        reason: Why it is not current, or cannot be brought up to date; None when all is well.
+    """
+
+    name: str
+    type: str
+    peer: str
+    item: str
+    kind: str | None
+    paths: tuple[str, ...]
+    artifacts: int
+    chunks: int
+    embedded: int
+    space: str
+    imported: float
+    current: bool | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """What is indexed, where, and how current it is.
 
@@ -253,6 +348,7 @@ class Status:
         spaces: Every space with vectors in the store.
         skipped: What the last build left out and why.
         watcher: The ``outcrop watch`` that keeps it current, None without one.
+        projects: What was imported from peers, which were not asked.
     """
 
     source: str
@@ -273,3 +369,26 @@ class Status:
     spaces: tuple[SpaceStatus, ...]
     skipped: tuple[Skipped, ...]
     watcher: Watcher | None = None
+    projects: tuple[ProjectStatus, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What goes before an agent's turn.
+
+    Attributes:
+        text: The block; empty where there is nothing to say.
+        tokens: Its length as the bundled tokenizer counts.
+        mode: How the passages were found; None for none.
+        reason: Why ``mode`` is not ``hybrid``.
+        hits: The passages, in the order of the block.
+    """
+
+    text: str
+    tokens: int
+    mode: Mode | None
+    reason: str | None
+    hits: tuple[Hit, ...]
+
+
+NO_CONTEXT = Context("", 0, None, None, ())

@@ -1,30 +1,42 @@
-"""Which sources carry vectors to other copies, and what there is to warn of."""
+"""Which sources carry vectors to other copies and how, and what there is to warn of."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
 
-from outcrop.errors import UsageError
-from outcrop.model import Kind
-from outcrop.ports import Source, TransferStore
-from outcrop.reports import Exchanged
+from outcrop.errors import StoreError, UsageError
+from outcrop.model import Kind, Space
+from outcrop.ports import Source, TransferStore, VectorStore
+from outcrop.reports import Exchanged, ExportReport, ImportReport, Progress
 
 _log = logging.getLogger("outcrop.sharing")
 
 
 def transfer_of(source: Source) -> TransferStore | None:
     """Where a source keeps blobs that travel with it; None where it has no such place."""
-    if source.type != "fossil":
-        return None
-    # Imported here: only Fossil repositories need it.
-    from outcrop.transfer.fossil_uv import FossilTransfer
+    # Imported here, as what follows: each kind of source needs its own, and a build in a folder none.
+    if source.type == "fossil":
+        from outcrop.transfer.fossil_uv import FossilTransfer
 
-    return FossilTransfer(source.store_path())
+        return FossilTransfer(source.store_path())
+    if source.type == "git":
+        from outcrop.publishing import repository_of
+        from outcrop.transfer.git_ref import GitTransfer
+
+        return GitTransfer(repository_of(source))
+    return None
+
+
+def transfer_at_build(source: Source) -> TransferStore | None:
+    """Where each build lays blobs out. In git that is left to ``push`` and ``export``: see docs/design.md."""
+    return transfer_of(source) if source.type == "fossil" else None
 
 
 def needed(source: Source) -> TransferStore:
-    """The same, for what cannot do without.
+    """Where a source keeps its blobs, for what cannot do without.
 
     Raises:
         UsageError: The source has no such place.
@@ -32,20 +44,57 @@ def needed(source: Source) -> TransferStore:
     transfer = transfer_of(source)
     if transfer is None:
         raise UsageError(
-            f"vectors travel with a Fossil repository, and {source.root} is none", "Run there: outcrop index"
+            f"vectors travel with a Fossil or git repository, and {source.root} is a plain folder",
+            "Carry them in a folder of their own: outcrop export DIR, outcrop import DIR",
         )
     return transfer
 
 
-def exchange(source: Source, url: str | None) -> Exchanged:
-    """Let this and another copy of a repository have the latest blobs.
+def push(source: Source, store: VectorStore, remote: str | None, unpublished: bool = False) -> Exchanged:
+    """Let another copy of a repository have the vectors of this one.
+
+    Args:
+        source: The repository.
+        store: Its index.
+        remote: The other copy; None for the one that is the usual one.
+        unpublished: Also what stands in commits that the other copy has not got (git).
 
     Raises:
         UsageError: A source that vectors do not travel with.
+        SpaceMismatch: The other copy's vectors are another model's.
         StoreError: The other copy cannot be reached.
     """
     needed(source)
-    # Imported here: only Fossil repositories need it.
+    if source.type == "git":
+        from outcrop import publishing
+
+        return publishing.push(source, store, remote, unpublished)
+    return _exchange(source, remote)
+
+
+def pull(source: Source, space: Space, remote: str | None) -> Exchanged:
+    """Get the vectors that another copy of a repository has; they are not in the tables yet.
+
+    Args:
+        source: The repository.
+        space: The embedder's.
+        remote: The other copy; None for the one that is the usual one.
+
+    Raises:
+        UsageError: A source that vectors do not travel with.
+        SpaceMismatch: They are another model's.
+        StoreError: The other copy cannot be reached.
+    """
+    needed(source)
+    if source.type == "git":
+        from outcrop import publishing
+
+        return publishing.pull(source, space, remote)
+    return _exchange(source, remote)
+
+
+def _exchange(source: Source, url: str | None) -> Exchanged:
+    """Let this and another copy of a Fossil repository have the latest blobs."""
     from outcrop.transfer import fossil_remote
 
     moved = fossil_remote.exchange(source.store_path(), url)
@@ -55,6 +104,78 @@ def exchange(source: Source, url: str | None) -> Exchanged:
             " the owner must be given by name (there: fossil user capabilities NAME LETTERS)"
         )
     return Exchanged(moved.sent, moved.received, moved.refused)
+
+
+def export(source: Source, store: VectorStore, folder: Path | None) -> ExportReport:
+    """Lay the vectors of an index out to be carried away.
+
+    Args:
+        source: What is indexed.
+        store: Its index.
+        folder: Where to; None for the repository itself, from where git or Fossil moves them.
+
+    Raises:
+        IndexMissing: Nothing is indexed.
+        UsageError: No folder is named and the source is a plain folder, or the folder holds something else.
+        StoreError: Nothing can be written.
+    """
+    from outcrop import exported, publishing, sync
+    from outcrop.transfer.directory import DirectoryTransfer
+
+    started = time.perf_counter()
+    if folder is None and source.type == "git":
+        transfer = needed(source)
+        moved = publishing.lay_out(source, store)
+        where = "refs/outcrop/vectors"
+    else:
+        transfer = needed(source) if folder is None else DirectoryTransfer(folder)
+        going = publishing.outgoing(source, store)
+        where = str(source.store_path() if folder is None else folder)
+        if folder is None:
+            moved = sync.export(store, transfer, going.hashes, going.space, going.revision)
+        else:
+            moved = exported.write(source, store, transfer, going.hashes, going.space, going.revision)
+    there = [name for name in transfer.names() if name.endswith(".bin")]
+    if not there:
+        raise StoreError("nothing was exported: no vector may travel", "Commit what is indexed, then: outcrop index")
+    return ExportReport(where, len(there), moved.added, moved.removed, time.perf_counter() - started)
+
+
+def bring_in(
+    source: Source, store: VectorStore, space: Space, folder: Path | None, report: Callable[[Progress], None]
+) -> ImportReport:
+    """Fill an index from vectors that came with the repository, or in a folder. No model is asked.
+
+    An export that holds something of what the source has gives vectors to that. One that has nothing in common with an
+    empty place is taken as it is, with its own texts and paths.
+
+    Args:
+        source: What the index is of.
+        store: Where to.
+        space: The embedder's.
+        folder: Where the export is; None for what came with the repository.
+        report: Told how far it is.
+
+    Raises:
+        UsageError: A source that vectors do not travel with, or an export of something else.
+        SpaceMismatch: The vectors are another model's than the embedder's.
+        StoreError: There are none, or the index cannot be written.
+    """
+    from outcrop import blobs, exported, sync
+    from outcrop.transfer.directory import DirectoryTransfer
+
+    if folder is None:
+        return sync.bring_in(source, store, needed(source), space, report)
+    transfer = DirectoryTransfer(folder)
+    listed = {ref.hash for ref in source.artifacts(store.seen() if store.exists else {}).refs}
+    if listed & set(map(blobs.hash_of, transfer.names())):
+        return sync.bring_in(source, store, transfer, space, report)
+    if listed:
+        raise UsageError(
+            f"nothing of what {folder} holds stands in {source.root}",
+            f"As a project of its own: outcrop import-project {folder}; or import it in an empty folder",
+        )
+    return exported.bring_in(source, store, transfer, space, report)
 
 
 def warn_of_readers(source: Source, kinds: Collection[str]) -> None:

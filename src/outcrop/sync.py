@@ -40,7 +40,7 @@ _log = logging.getLogger("outcrop.sync")
 
 def current(transfer: TransferStore) -> tuple[Space, str] | None:
     """The space of the blobs and the revision that they are current to, or None where that is not said."""
-    note = _note(transfer)
+    note = note_of(transfer)
     return None if note is None else (note.space, note.revision)
 
 
@@ -51,6 +51,7 @@ def export(
     space: Space,
     revision: str,
     changed: Collection[str] | None = None,
+    keep: Collection[str] = (),
 ) -> Moved:
     """Lay out one blob per artifact, and withdraw all others.
 
@@ -61,13 +62,15 @@ def export(
         space: The space that is scanned.
         revision: What the store is current to.
         changed: The artifacts that changed since all blobs were current; None when that is not known.
+        keep: Artifacts whose blobs stay where they are there, although the store has nothing for them.
 
     Raises:
         StoreError: Nothing can be written.
     """
     wanted = set(hashes)
     there = transfer.names()
-    gone = {name for name in there if (hash := blobs.hash_of(name)) is not None and hash not in wanted}
+    stay = wanted.union(keep)
+    gone = {name for name in there if (hash := blobs.hash_of(name)) is not None and hash not in stay}
     # Another copy's blob of the same texts is as good as ours: rewriting it would only make both copies sync for ever.
     kept = {} if changed is not None else _fingerprints(transfer, space)
     fresh = sorted(hash for hash in wanted if changed is None or hash in changed or blobs.name_of(hash) not in there)
@@ -79,17 +82,18 @@ def export(
             if kept and kept.get(name) == _fingerprint((item.seq, item.text) for item in chunks):
                 continue
             data = _encoded(hash, chunks, space)
-            if data is None:
-                gone.add(name)
-            else:
+            if data is not None:
                 adds[name] = data
+            elif hash not in keep:
+                gone.add(name)
         if sum(map(len, adds.values())) >= BATCH_BYTES:
             moved = _plus(moved, transfer.replace(adds, ()))
             adds = {}
     # Last, so that an export that was stopped does not look complete.
-    adds[blobs.NOTE] = blobs.encode_note(Note(space, CHUNKER, revision=revision))
-    last = transfer.replace(adds, gone & there)
-    return _plus(moved, Moved(last.added - 1, last.removed))
+    note = blobs.encode_note(Note(space, CHUNKER, revision=revision))
+    noted = transfer.read(blobs.NOTE) == note
+    last = transfer.replace({**adds, blobs.NOTE: note}, gone & there)
+    return _plus(moved, Moved(last.added - (not noted), last.removed))
 
 
 def withdraw(transfer: TransferStore, hashes: Collection[str]) -> None:
@@ -121,15 +125,13 @@ def bring_in(
         BlobError: They do not tell how long their vectors are.
     """
     started = time.perf_counter()
-    note = _note(transfer)
+    note = note_of(transfer)
     with store.writing():
         listed = {ref.hash for ref in source.artifacts(store.seen()).refs}
         contents, stale, refused = _contents(transfer, listed)
         if not contents and not stale and not refused:
-            raise StoreError(
-                "there are no blobs to import", "Get them first: fossil clone --unversioned, or fossil uv sync"
-            )
-        space = _space(note, contents.values(), expected)
+            raise StoreError("there are no vectors to import here", "Get them first: outcrop pull (a Fossil clone: fossil clone --unversioned)")
+        space = space_of(note, contents.values(), expected)
         records: dict[str, Sequence[Record]] = {}
         for hash, data in contents.items():
             try:
@@ -279,7 +281,7 @@ def _place(store: VectorStore, space: Space, records: Mapping[str, Sequence[Reco
     return placed
 
 
-def _space(note: Note | None, contents: Iterable[bytes], expected: Space) -> Space:
+def space_of(note: Note | None, contents: Iterable[bytes], expected: Space) -> Space:
     """The space of blobs: what the note says, or the embedder's if their vectors are as long as its."""
     found = note.space if note is not None else Space(expected.model, _dim(contents, expected.dim))
     if found != expected:
@@ -301,7 +303,7 @@ def _dim(contents: Iterable[bytes], expected: int) -> int:
     return expected
 
 
-def _note(transfer: TransferStore) -> Note | None:
+def note_of(transfer: TransferStore) -> Note | None:
     """The note, or None where there is none that can be read."""
     data = transfer.read(blobs.NOTE)
     if isinstance(data, Skipped):
@@ -323,7 +325,7 @@ def _encoded(hash: str, chunks: Sequence[Embedded], space: Space) -> bytes | Non
 
 def _fingerprints(transfer: TransferStore, space: Space) -> dict[str, bytes]:
     """Per blob of this space, what its texts are; blobs that cannot be read are missing."""
-    note = _note(transfer)
+    note = note_of(transfer)
     if note is None or note.space != space:
         return {}
     found: dict[str, bytes] = {}
@@ -347,9 +349,11 @@ def _fingerprint(chunks: Iterable[tuple[int, str]]) -> bytes:
 
 def _normalise_blobs(transfer: TransferStore, expected: Space) -> tuple[int, int, list[Skipped]]:
     """Write anew what is not in the present form. Returns how many that were, how many were fine, and the bad ones."""
-    note = _note(transfer)
+    note = note_of(transfer)
     found = {name: data for name, data in transfer.read_all() if blobs.hash_of(name) is not None}
-    space = _space(note, [data for data in found.values() if isinstance(data, bytes)], note.space if note else expected)
+    space = space_of(
+        note, [data for data in found.values() if isinstance(data, bytes)], note.space if note else expected
+    )
     adds: dict[str, bytes] = {}
     refused: list[Skipped] = []
     fine = 0

@@ -1,4 +1,4 @@
-"""``outcrop import``, ``normalize``, ``push`` and ``pull``: vectors that travel with the repository."""
+"""``outcrop import``, ``normalize``, ``export``, ``push`` and ``pull``: vectors that travel."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from outcrop.surfaces.render import counted, duration, harmless_line
 IMPORT_EXAMPLES = """
 outcrop import
 outcrop import project.fossil
+outcrop import /mnt/share/project-vectors
 outcrop import -C ~/src/project --embedder hash
 """
 
@@ -34,25 +35,32 @@ outcrop normalize
 outcrop normalize project.fossil --json
 """
 
+EXPORT_EXAMPLES = """
+outcrop export /mnt/share/project-vectors
+outcrop export -C ~/src/project ./vectors
+"""
+
 PUSH_EXAMPLES = """
-outcrop push
+git push && outcrop push
+outcrop push upstream
 outcrop push https://me@example.org/project
 """
 
 PULL_EXAMPLES = """
 outcrop pull
+outcrop pull upstream
 outcrop pull https://example.org/project
 """
 
 path_argument = click.argument("path", type=click.Path(path_type=Path), required=False)
-url_argument = click.argument("url", required=False)
+remote_argument = click.argument("remote", required=False)
 
 
 @click.command(
     "import",
     cls=Command,
     examples=IMPORT_EXAMPLES,
-    short_help="Fill the index from the vectors that came with the repository.",
+    short_help="Fill the index from vectors that came with the repository or in a folder.",
 )
 @path_argument
 @branch_option
@@ -60,15 +68,18 @@ url_argument = click.argument("url", required=False)
 @directory_option
 @embedder_options
 def import_command(path: Path | None, as_json: bool, directory: Path, **flags: Any) -> None:
-    """Fill the index from the vectors that came with the repository. No model is asked.
+    """Fill the index from vectors that came with the repository or in a folder. No model is asked.
 
-    Afterwards `outcrop index` embeds only what no vector came for.
+    PATH is a repository, or a folder that `outcrop export` made. Afterwards `outcrop index` embeds only what no vector
+    came for.
     """
-    with (
-        progress(quiet=False) as display,
-        open_index(_where(directory, path), flags, before_asking=display.hide) as index,
-    ):
-        report = index.import_blobs(progress=display)
+    # Imported here: help does without.
+    from outcrop.transfer.directory import is_export
+
+    folder = directory / path if path is not None and is_export(directory / path) else None
+    where = directory if folder is not None else _where(directory, path)
+    with progress(quiet=False) as display, open_index(where, flags, before_asking=display.hide) as index:
+        report = index.import_blobs(folder, progress=display)
     if as_json:
         show_json(report)
         return
@@ -101,19 +112,51 @@ def normalize_command(path: Path | None, as_json: bool, directory: Path, **flags
 
 
 @click.command(
-    "push", cls=Command, examples=PUSH_EXAMPLES, short_help="Send the vectors to another copy of the repository."
+    "export",
+    cls=Command,
+    examples=EXPORT_EXAMPLES,
+    short_help="Lay the vectors out in a folder, or in the repository, to be carried away.",
 )
-@url_argument
+@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
+@branch_option
 @json_option
 @directory_option
 @embedder_options
-def push_command(url: str | None, as_json: bool, directory: Path, **flags: Any) -> None:
-    """Send the vectors to another copy of the repository, and make sure that it took them.
+def export_command(folder: Path | None, as_json: bool, directory: Path, **flags: Any) -> None:
+    """Lay the vectors out in a folder, or in the repository, to be carried away.
 
-    URL is the other copy; without it the one that was synchronised with last. The program fossil does it.
+    DIR is new, empty, or an earlier export. Without it the vectors go where git (refs/outcrop/vectors) or Fossil
+    (unversioned files) moves them from. Only what is committed is exported; of a plain folder, everything indexed.
     """
     with open_index(directory, flags) as index:
-        moved = index.exchange(url)
+        report = index.export(None if folder is None else directory / folder)
+    if as_json:
+        show_json(report)
+        return
+    show(
+        f"{counted(report.artifacts, 'artifact')} in {harmless_line(report.where)}: {report.written:,} written, "
+        f"{report.withdrawn:,} withdrawn ({duration(report.seconds)})"
+    )
+
+
+@click.command(
+    "push", cls=Command, examples=PUSH_EXAMPLES, short_help="Send the vectors to another copy of the repository."
+)
+@remote_argument
+@click.option(
+    "--unpublished", is_flag=True, help="Also what stands in commits that the other copy has not got yet (git)."
+)
+@json_option
+@directory_option
+@embedder_options
+def push_command(remote: str | None, unpublished: bool, as_json: bool, directory: Path, **flags: Any) -> None:
+    """Send the vectors to another copy of the repository, and make sure that it took them.
+
+    REMOTE is the other copy: a git remote or an address. Without it: origin, or the only one; in Fossil the one that
+    was synchronised with last. Vectors that others pushed stay there.
+    """
+    with open_index(directory, flags) as index:
+        moved = index.push(remote, unpublished=unpublished)
     _show_moved(moved, as_json)
     if moved.refused:
         raise click.exceptions.Exit(1)
@@ -122,18 +165,19 @@ def push_command(url: str | None, as_json: bool, directory: Path, **flags: Any) 
 @click.command(
     "pull", cls=Command, examples=PULL_EXAMPLES, short_help="Get the vectors of another copy and fill the index."
 )
-@url_argument
+@remote_argument
 @json_option
 @directory_option
 @embedder_options
-def pull_command(url: str | None, as_json: bool, directory: Path, **flags: Any) -> None:
-    """Get the vectors of another copy and fill the index.
+def pull_command(remote: str | None, as_json: bool, directory: Path, **flags: Any) -> None:
+    """Get the vectors of another copy and fill the index. No model is asked.
 
-    URL is the other copy; without it the one that was synchronised with last. The program fossil does it.
+    REMOTE is the other copy: a git remote or an address. Without it: origin, or the only one; in Fossil the one that
+    was synchronised with last.
     """
-    with open_index(directory, flags) as index:
-        moved = index.exchange(url)
-        report = index.import_blobs()
+    with progress(quiet=as_json) as display, open_index(directory, flags, before_asking=display.hide) as index:
+        moved = index.pull(remote)
+        report = index.import_blobs(progress=display)
     if as_json:
         show_json(report)
         return
@@ -177,7 +221,13 @@ def _show_moved(moved: Exchanged, as_json: bool) -> None:
     if as_json:
         show_json(moved)
     else:
-        show(f"sent {counted(moved.sent, 'blob')}, received {counted(moved.received, 'blob')}")
+        withdrawn = f", withdrew {counted(moved.withdrawn, 'blob')}" if moved.withdrawn else ""
+        show(f"sent {counted(moved.sent, 'blob')}, received {counted(moved.received, 'blob')}{withdrawn}")
+        if moved.withheld:
+            show(
+                f"kept back {counted(moved.withheld, 'artifact')} of commits that the other copy has not got"
+                " → git push, then outcrop push"
+            )
 
 
 def _where(directory: Path, path: Path | None) -> Path:
