@@ -27,6 +27,9 @@ WRITE_CHUNKS = 10_000
 UNSETTLED = frozenset({SkipReason.VANISHED, SkipReason.UNREADABLE})
 """Verdicts that hold for one build only: chance decides them, not the bytes."""
 
+UNSURE = "?"
+"""Ends the revision of a build during which the source changed; no source has such a revision."""
+
 WHOLE = Scope()
 """The two corpora that every index has, with everything there is."""
 
@@ -150,6 +153,10 @@ def ingest(
             characters += size
             chunks += len(entry.chunks)
         report(Progress("chunking", done, len(outdated), characters))
+    if moved or any(item.reason is SkipReason.VANISHED for item in passing):
+        # What was read is not what was listed, so that nothing but another build can say what this is current to: the
+        # source may well go back to how it was listed.
+        listing = replace(listing, revision=f"{listing.revision}{UNSURE}")
     if moved:
         refs = [moved.get((ref.hash, ref.path), ref) for ref in refs]
     placed = [ref for ref in refs if ref.hash in known and known[ref.hash].skip is None]

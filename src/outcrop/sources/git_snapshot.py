@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from outcrop.errors import SourceError
+from outcrop.errors import SourceError, SourceLocked
 from outcrop.git_process import Repository, finish, start
 from outcrop.sources.git_plumbing import filters_off, submodule
 
-_ATTEMPTS = 3
-"""How often both questions are asked while somebody keeps changing the index between them."""
+_ATTEMPTS = 20
+_PAUSE = 0.05
+"""How often both questions are asked while somebody keeps changing the index between them, and seconds in between."""
 
 UNBORN = "unborn"
 """Stands for the commit where there is none yet."""
@@ -80,12 +82,17 @@ def take(repository: Repository, prefix: bytes = b"") -> list[Snapshot]:
 
     Raises:
         SourceError: git failed.
+        SourceLocked: Somebody does not stop changing the index.
     """
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
         before = _index_stamp(repository)
         index, status = _ask(repository)
         if _index_stamp(repository) == before:
             break
+        time.sleep(_PAUSE * min(attempt, 4))
+    else:
+        # Two answers about different moments could name a revision that is not the one of these files.
+        raise SourceLocked(f"the index of {repository.top} changes all the time", "Try again in a moment")
     head, staged, changed, untracked = _parse_status(status)
     absent: list[bytes] = []
     inner: list[Snapshot] = []

@@ -6,6 +6,7 @@ without any sign. Whatever fails is tried again, later and later, and ``status``
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -26,9 +27,9 @@ from outcrop.surfaces.triggers import EventsFailed, Polling, Trigger, trigger_of
 SLICE = 5.0
 """Seconds that are waited at a stretch; after each, the folder, the settings and the clock are looked at."""
 
-SWEEP = 60.0
+SWEEP = 300.0
 SWEEP_SHARE = 3000
-"""Without any sign the source is asked once a minute at most, and for one part in 3,000 of the time."""
+"""Without any sign the source is asked every five minutes at most, and for one part in 3,000 of the time."""
 
 GAP_SHARE = 30
 """However often something changes, asking the source takes no more than one part in 30 of the time."""
@@ -52,7 +53,7 @@ class Event:
     """Something that a watch did or met.
 
     Attributes:
-        name: ``watching``, ``updated``, ``waiting``, ``settings``, ``gone`` or ``back``.
+        name: ``watching``, ``updated``, ``waiting``, ``corpora``, ``gone`` or ``back``.
         text: The same for a person, on one line.
         details: The same for a program: plain values.
     """
@@ -125,8 +126,13 @@ class _Session:
         self._tell = tell
         self._show = show
         self._patient = patient
+        source = index.source
+        # Kept as texts: what happens every few seconds has to cost next to nothing.
+        self._places = [str(source.root), str(source.store_path() if source.type == "fossil" else source.root / ".git")]
+        self._settings = [str(source.root / REPOSITORY_FILE), str(user_file())]
         self._standing = self._stand()
         self._failures = 0
+        self._left: list[str] = []
         self._cost = 0.0
         self._trigger = self._arm(None)
 
@@ -165,10 +171,7 @@ class _Session:
 
     def _stand(self) -> tuple[object, ...]:
         """What an opened index rests on: its folder, and the files that its settings come from."""
-        source = self._index.source
-        places = [source.root, source.store_path() if source.type == "fossil" else source.root / ".git"]
-        settings = [source.root / REPOSITORY_FILE, user_file()]
-        return (*(_identity(path)[:2] for path in places), *map(_identity, settings))
+        return (*(_identity(path)[:2] for path in self._places), *map(_identity, self._settings))
 
     def _arm(self, failure: str | None) -> Trigger:
         try:
@@ -185,12 +188,6 @@ class _Session:
             reason=trigger.reason,
         )
         self._pulse.say(how=trigger.how, reason=trigger.reason)
-        if left := forgotten(self._index):
-            self._say(
-                "watching",
-                f"not kept current: {', '.join(left)} (set their paths once and for all: corpora)",
-                corpora=left,
-            )
         return trigger
 
     def _look(self) -> float | None:
@@ -201,6 +198,7 @@ class _Session:
             self._cost = time.perf_counter() - began
             if behind:
                 self._update()
+            left = forgotten(self._index)
         except (StoreLocked, SourceLocked):
             return BUSY_RETRY
         except EgressRefused as error:
@@ -211,7 +209,9 @@ class _Session:
             return self._failed(error)
         if self._failures:
             self._say("watching", "all is well again")
-        self._failures, self._patient = 0, True
+        if left != self._left:
+            self._say("corpora", f"not kept current: {', '.join(left)} (set their paths: corpora)", left_out=left)
+        self._left, self._failures, self._patient = left, 0, True
         self._pulse.say(state=WATCHING, reason=self._trigger.reason, retry=None)
         return None
 
@@ -244,10 +244,10 @@ class _Session:
         self._tell(Event(name, text, details))
 
 
-def _identity(path: Path) -> tuple[int, int, int, int]:
+def _identity(path: str) -> tuple[int, int, int, int]:
     """Which file stands at a path and when it changed; zeros where there is none."""
     try:
-        status = path.stat()
+        status = os.stat(path)  # noqa: PTH116, a Path takes several times as long
     except OSError:
         return (0, 0, 0, 0)
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
