@@ -130,7 +130,10 @@ def bring_in(
         listed = {ref.hash for ref in source.artifacts(store.seen()).refs}
         contents, stale, refused = _contents(transfer, listed)
         if not contents and not stale and not refused:
-            raise StoreError("there are no vectors to import here", "Get them first: outcrop pull (a Fossil clone: fossil clone --unversioned)")
+            raise StoreError(
+                "there are no vectors to import here",
+                "Get them first: outcrop pull (a Fossil clone: fossil clone --unversioned)",
+            )
         space = space_of(note, contents.values(), expected)
         records: dict[str, Sequence[Record]] = {}
         for hash, data in contents.items():
