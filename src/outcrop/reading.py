@@ -83,8 +83,7 @@ def read(
         named = path if path is not None else hash
         raise UnknownArtifact(f"nothing at {named!r} is indexed", "outcrop status shows what is")
     if not row.project and row.readable:
-        ref = Ref(row.hash, row.kind, row.path, row.version or row.hash, row.size)
-        outcome = next(iter(index.source.read([ref])))
+        outcome = next(iter(index.source.read([_ref(index, row)])))
         if isinstance(outcome, Artifact):
             same = outcome.ref.hash == row.hash and outcome.ref.version == (row.version or outcome.ref.version)
             return _document(row, outcome.ref.hash, tuple(_blocks(outcome)), "indexed" if same else "changed")
@@ -92,6 +91,16 @@ def read(
     if not blocks:
         raise UnknownArtifact(f"{row.path or row.hash} cannot be read any more", "Run: outcrop index")
     return _document(row, row.hash, blocks, "stored")
+
+
+def _ref(index: Index, row: Row) -> Ref:
+    if row.kind is Kind.MEDIA:
+        # Only a listing knows which file holds the transcript.
+        seen = index.store.seen() if index.store.exists else {}
+        for ref in index.source.artifacts(seen).refs:
+            if ref.path == row.path and ref.kind is Kind.MEDIA:
+                return ref
+    return Ref(row.hash, row.kind, row.path, row.version or row.hash, row.size)
 
 
 def _document(

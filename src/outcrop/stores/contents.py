@@ -49,7 +49,7 @@ class StoredText:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """How many passages of a view have a corpus, a kind and a project."""
+    """How many passages of a view have a corpus (empty: any), a kind and a project (empty: this one)."""
 
     corpus: str
     kind: Kind
@@ -108,11 +108,17 @@ def chunks(database: sqlite3.Connection, project: str, hash: str) -> Sequence[St
 
 
 def facets(database: sqlite3.Connection, worktree: str) -> Sequence[Facet]:
-    """Passages of a view per corpus, kind and project; one that is in two corpora counts in both."""
-    rows = database.execute(
-        "SELECT m.corpus, m.kind, m.project, count(DISTINCT c.id) FROM fx_vec_member m"
-        " JOIN fx_vec_chunk c ON c.project = m.project AND c.hash = m.hash AND c.part = m.part"
-        " WHERE m.worktree IN (?, ?) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
-        (worktree, EVERYWHERE),
-    )
-    return [Facet(corpus, Kind(kind), project, count) for corpus, kind, project, count in rows]
+    """Passages of a view per corpus, kind and project, and, with an empty corpus, per kind and project alone.
+
+    A passage that is in two corpora counts in both, and once in the second sort of row.
+    """
+    found: list[Facet] = []
+    for corpus in ("m.corpus", "''"):
+        rows = database.execute(
+            f"SELECT {corpus}, m.kind, m.project, count(DISTINCT c.id) FROM fx_vec_member m"
+            " JOIN fx_vec_chunk c ON c.project = m.project AND c.hash = m.hash AND c.part = m.part"
+            " WHERE m.worktree IN (?, ?) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+            (worktree, EVERYWHERE),
+        )
+        found += [Facet(name, Kind(kind), project, count) for name, kind, project, count in rows]
+    return found

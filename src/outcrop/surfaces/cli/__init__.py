@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "probe": ("probe", "Test whether a passage is found by its meaning, on this machine."),
     "eval": ("eval", "Measure retrieval on questions of your own, per mode and embedder."),
     "mcp": ("mcp", "Serve agents: search and reading as MCP tools."),
+    "context": ("context", "Print the passages that bear on a prompt, for an agent."),
     "call": ("call", "Call a capability by name, with JSON in and out."),
     "media": ("media", "List, add or check assets that lie elsewhere and have a transcript here."),
     "config": ("config", "Show every setting and where its value came from."),

@@ -1,0 +1,72 @@
+"""Templates: a view's content is rendered first, and then put into a frame, ours or somebody else's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from outcrop.surfaces.render import counted, harmless_line, size
+from outcrop.surfaces.web import assets
+from outcrop.surfaces.web.addresses import Addresses
+from outcrop.surfaces.web.messages import Request, Response
+
+
+@dataclass(frozen=True, slots=True)
+class Crumb:
+    """What the frame says above the content.
+
+    Attributes:
+        title: Of the page.
+        project: Slug of the repository; empty where nobody may know.
+        current: Which entry of the navigation this is.
+    """
+
+    title: str
+    project: str
+    current: str
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("outcrop.surfaces.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(counted=counted, line=harmless_line, size=size, number="{:,}".format)
+    return environment
+
+
+def page(request: Request, template: str, crumb: Crumb, status: int = 200, **context: Any) -> Response:
+    """Render a view.
+
+    Args:
+        request: Decides on the frame.
+        template: Name of the content's template.
+        crumb: For the frame.
+        status: HTTP status code.
+        context: For the content.
+    """
+    content = fragment(request, template, **context)
+    frame = _environment().get_template("skin.html" if request.skin else "frame.html")
+    text = frame.render(
+        content=content,
+        crumb=crumb,
+        at=Addresses(request.base),
+        nonce=request.nonce,
+        version=assets.version(),
+        css=Markup(assets.content("outcrop.css")),
+        js=Markup(assets.content("outcrop.js")),
+    )
+    return Response(status, text.encode("utf-8", "replace"))
+
+
+def fragment(request: Request, template: str, **context: Any) -> Markup:
+    """Render a template alone, without any frame."""
+    return Markup(_environment().get_template(template).render(at=Addresses(request.base), **context))

@@ -1,0 +1,145 @@
+"""Running the application: a socket, uvicorn, and an end that does not keep anybody waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from outcrop.errors import OutcropError
+
+PORT = 8719
+"""Where ``outcrop serve`` listens when nothing else is said and nobody else does."""
+
+LAST_SECONDS = 1
+"""What a request that is still in work gets when the server ends."""
+
+
+class CannotListen(OutcropError):
+    """The address cannot be listened on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """A socket that is open already, so that its port is known and kept.
+
+    Attributes:
+        socket: Bound and listening.
+        host: The number that it is bound to.
+        port: Its port.
+        loopback: Whether only this machine reaches it.
+    """
+
+    socket: socket.socket
+    host: str
+    port: int
+    loopback: bool
+
+    @property
+    def address(self) -> str:
+        """What a browser on this machine calls it."""
+        number = ipaddress.ip_address(self.host)
+        if number.is_unspecified:
+            number = ipaddress.ip_address("127.0.0.1" if number.version == 4 else "::1")
+        shown = f"[{number}]" if number.version == 6 else str(number)
+        return f"http://{shown}:{self.port}"
+
+
+def listen(host: str, port: int | None) -> Listening:
+    """Open the socket.
+
+    Args:
+        host: A name or number of this machine; a name is looked up once, and its first number is taken.
+        port: 0 for any; None for the usual one, or any where that is taken.
+
+    Raises:
+        CannotListen: There is no such host here, or the port is taken.
+    """
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise CannotListen(f"there is no host {host!r}", "Name an address of this machine, such as 127.0.0.1") from None
+    family, number = found[0][0], str(found[0][4][0])
+    for attempt in (PORT, 0) if port is None else (port,):
+        opened = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            opened.bind((number, attempt))
+            opened.listen(128)
+        except (OSError, OverflowError) as error:
+            opened.close()
+            if port is None and attempt == PORT:
+                continue
+            reason = error.strerror if isinstance(error, OSError) else "no such port"
+            raise CannotListen(
+                f"{host} port {attempt} cannot be listened on ({reason})", "Name another one with --port, or 0 for any"
+            ) from None
+        loopback = ipaddress.ip_address(number.partition("%")[0]).is_loopback
+        return Listening(opened, number.partition("%")[0], opened.getsockname()[1], loopback)
+    raise CannotListen(f"{host} has no free port", "Name another host with --host")
+
+
+def own_names(host: str) -> list[str]:
+    """Names by which other machines may know this one."""
+    name = socket.gethostname().lower()
+    return [
+        each for each in dict.fromkeys((host, name, name.partition(".")[0], f"{name.partition('.')[0]}.local")) if each
+    ]
+
+
+def run(app: ASGIApp, listening: Listening, ready: Callable[[], None] = lambda: None) -> None:
+    """Serve until Ctrl-C or a SIGTERM.
+
+    Args:
+        app: The application.
+        listening: Closed afterwards.
+        ready: Called once requests are answered.
+    """
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="on",
+        ws="none",
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=LAST_SECONDS,
+        h11_max_incomplete_event_size=32_768,
+    )
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    server = _Server(config, ready)
+    with contextlib.suppress(KeyboardInterrupt), listening.socket:
+        asyncio.run(server.serve(sockets=[listening.socket]))
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End on a signal, without sending it again: a server that was asked to end did what it should."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
