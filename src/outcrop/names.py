@@ -9,6 +9,23 @@ from outcrop.errors import UsageError
 _CORPUS = re.compile(r"\w[\w.-]{0,63}")
 
 
+_PROJECT = re.compile(r"[^\W_A-Z][\w.-]{0,63}")
+
+
+def check_project(name: str) -> str:
+    """The name of a project, as it is.
+
+    Raises:
+        UsageError: It cannot be one.
+    """
+    if not _PROJECT.fullmatch(name) or name != name.lower():
+        raise UsageError(
+            f"a project cannot be named {name!r}",
+            "Use lower-case letters, digits, dots, dashes and underscores, at most 64",
+        )
+    return name
+
+
 def check_corpus(name: str) -> str:
     """The name of a corpus, as it is.
 

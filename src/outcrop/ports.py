@@ -31,7 +31,7 @@ from outcrop.records import (
     View,
     Written,
 )
-from outcrop.reports import CollectionStatus, SpaceStatus
+from outcrop.reports import CollectionStatus, ProjectStatus, SpaceStatus
 
 Matrix = npt.NDArray[np.float32]
 """float32 ``[n, dim]``, rows L2-normalised."""
@@ -217,6 +217,12 @@ class VectorStore(Protocol):
 
     def projects(self) -> Sequence[Project]:
         """What was imported from peers, by name."""
+
+    def project_statuses(self) -> Sequence[ProjectStatus]:
+        """The same with their sizes."""
+
+    def moment(self) -> str:
+        """Equal as long as nothing in the store changes."""
 
     def copy_in(
         self, project: str, entries: Sequence[Entry], space: Space, digests: Sequence[bytes], vectors: Matrix

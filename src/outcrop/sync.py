@@ -15,7 +15,7 @@ from outcrop import blobs, chunking
 from outcrop.blobs import Note, Record
 from outcrop.errors import BlobError, SpaceMismatch, StoreError
 from outcrop.ingest import Cutter, Report, ingest
-from outcrop.model import Artifact, Chunk, Ref, Skipped, SkipReason, Space
+from outcrop.model import Artifact, Chunk, Filter, Ref, Skipped, SkipReason, Space
 from outcrop.ports import Source, TransferStore, Vector, VectorStore
 from outcrop.records import Embedded, Known, Moved
 from outcrop.reports import ImportReport, NormaliseReport
@@ -144,7 +144,7 @@ def bring_in(
         foreign = records if note is None or note.chunker != CHUNKER else {}
         done = ingest(source, store, space, report, _BlobCutter(source.rules, foreign))
         imported = _place(store, space, records)
-        embedded, chunks = store.progress(space)
+        embedded, chunks = store.progress(space, Filter(imported=False))
         if embedded == chunks and not foreign:
             store.finish(done.listing.revision)
     return ImportReport(

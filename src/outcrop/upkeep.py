@@ -12,7 +12,7 @@ from outcrop.errors import (
     UnknownCorpus,
     UsageError,
 )
-from outcrop.model import Space
+from outcrop.model import Filter, Space
 from outcrop.ports import Embedder, Source
 from outcrop.reports import Status
 from outcrop.stores.sqlite import SqliteStore
@@ -31,7 +31,8 @@ def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
         # Records alone come from nowhere, so they cannot be behind it.
         done = {"": current}
     behind = [revision for revision in done.values() if revision != current]
-    embedded, chunks = store.progress(state.space) if state else (0, 0)
+    # Imported projects have a share of their own.
+    embedded, chunks = store.progress(state.space, Filter(imported=False)) if state else (0, 0)
     return Status(
         source=source.type,
         root=str(source.root),
@@ -51,6 +52,7 @@ def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
         spaces=tuple(store.spaces()) if exists else (),
         skipped=tuple(store.skipped()) if exists else (),
         watcher=heartbeat.read(store),
+        projects=tuple(store.project_statuses()),
     )
 
 

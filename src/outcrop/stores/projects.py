@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from outcrop.errors import IndexMissing
 from outcrop.model import Kind, Space
 from outcrop.ports import Matrix
 from outcrop.records import IMPORTED, Entry, Member, Project, Replaced, Written
+from outcrop.reports import ProjectStatus
 from outcrop.stores import views, writes
+from outcrop.stores.database import moment
 from outcrop.stores.file import DatabaseFile
 from outcrop.stores.selection import EVERYWHERE
 from outcrop.vectors import ON_DISK
@@ -47,6 +50,42 @@ class ProjectTables:
             for name, type, peer, item, kind, paths, revision, model, dim, imported in rows
         ]
 
+    def project_statuses(self) -> Sequence[ProjectStatus]:
+        """The imported projects with their sizes; no peer is asked."""
+        projects = self.projects()
+        if not projects:
+            return []
+        with self.file.reading() as database:
+            artifacts = dict(
+                database.execute(
+                    f"SELECT project, count(DISTINCT hash) FROM fx_vec_member WHERE {_OURS} GROUP BY project"
+                ).fetchall()
+            )
+            rows = database.execute(
+                "SELECT c.project, count(*), count(e.chunk_id) FROM fx_vec_chunk c"
+                " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = (SELECT model FROM fx_vec_state)"
+                " WHERE c.project IN (SELECT project FROM fx_vec_project)"
+                " AND EXISTS(SELECT 1 FROM fx_vec_member m WHERE m.project = c.project AND m.hash = c.hash"
+                f" AND m.part = c.part AND {_OURS})"
+                " GROUP BY c.project"
+            )
+            sizes = {name: (chunks, embedded) for name, chunks, embedded in rows}
+        return [
+            ProjectStatus(
+                *(each.name, each.type, each.peer, each.item, each.kind, each.paths),
+                artifacts.get(each.name, 0),
+                *sizes.get(each.name, (0, 0)),
+                space=each.space.id,
+                imported=each.imported,
+            )
+            for each in projects
+        ]
+
+    def moment(self) -> str:
+        """Equal as long as nothing in the store changes."""
+        with self.file.reading() as database:
+            return moment(database)
+
     def copy_in(
         self, project: str, entries: Sequence[Entry], space: Space, digests: Sequence[bytes], vectors: Matrix
     ) -> Written:
@@ -70,8 +109,12 @@ class ProjectTables:
         """Say what a project is and what belongs to it, for every view; drop what nothing names any more."""
         wanted = frozenset(map(views.key_of, members))
         name = project.name
-        with self.file.changing() as database:
+        before = next((each for each in self.projects() if each.name == name), None)
+        with self.file.reading(create=True) as database:
             there = _members(database, name)
+        if before is not None and wanted == there and replace(before, imported=project.imported) == project:
+            return Replaced(0, 0)
+        with self.file.changing() as database:
             database.executemany(
                 f"DELETE FROM fx_vec_member WHERE project = ? AND {_OURS}"
                 " AND corpus = ? AND builder = ? AND hash = ? AND part = ? AND path = ? AND kind = ?",
