@@ -22,7 +22,8 @@ SOURCES = sorted(path for path in FOLDER.iterdir() if path.suffix != ".chunks")
 
 def show(chunk: Chunk) -> str:
     where = f"cell {chunk.cell} ({chunk.part}), " if chunk.cell is not None else ""
-    size = f"lines {chunk.first_line}-{chunk.last_line}, {count(chunk.text)} tokens"
+    when = f"{chunk.seconds[0]:g} to {chunk.seconds[1]:g} s, " if chunk.seconds else ""
+    size = f"lines {chunk.first_line}-{chunk.last_line}, {when}{count(chunk.text)} tokens"
     head = f"== {where}{size}, {chunk.name or '(no name)'}"
     lines = chunk.text.split("\n")
     shown = lines if len(lines) <= 4 else [*lines[:2], "…", *lines[-2:]]

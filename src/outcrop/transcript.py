@@ -105,6 +105,8 @@ def _blocks(lines: Sequence[str], with_header: bool) -> Iterator[_Block]:
             after_blank = True
         elif with_header and after_blank:
             aside = aside or _BLOCK.match(line) is not None
+        elif block is None and _NUMBER.fullmatch(line.strip()):
+            number = int(line)
         elif block is not None and not aside:
             block.lines.append((place, line, after_blank))
             after_blank = False
@@ -131,7 +133,7 @@ def _without_number(block: _Block, number: int) -> int:
 
 def _seconds(parts: Sequence[str | None]) -> float:
     hours, minutes, seconds, fraction = parts
-    return int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(f"{seconds}.{fraction or 0}")
+    return round(int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(f"{seconds}.{fraction or 0}"), 3)
 
 
 def _rows(block: _Block) -> Iterator[_Row]:
