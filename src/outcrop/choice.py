@@ -59,21 +59,22 @@ def is_model(settings: Settings) -> bool:
     return settings.embedder != "hash"
 
 
-def other(settings: Settings, name: str, model: str | None = None) -> Settings:
+def other(settings: Settings, name: str, model: str | None = None, dim: int | None = None) -> Settings:
     """The settings of an embedder by its name: what was set for another is none of its business.
 
     Args:
         settings: What is set.
         name: The embedder; the one that is set keeps its settings.
         model: Its model; None for the one that is set for it, or its own default.
+        dim: Length of its vectors; likewise.
     """
     if name == settings.embedder and model in (None, settings.model):
-        return settings
+        return settings if dim in (None, settings.dim) else replace(settings, dim=dim)
     plain = replace(
         settings,
         embedder=name,
         model=model,
-        dim=None,
+        dim=dim,
         query_prefix=None,
         passage_prefix=None,
         max_tokens=None,

@@ -7,13 +7,13 @@ embeds them there, and the copy is thrown away. The index is only read.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from outcrop.app import Index
 from outcrop.choice import make_embedder, other
-from outcrop.config import Settings
 from outcrop.errors import IndexMissing, SpaceMismatch, UsageError
 from outcrop.evaluate import Contestant, evaluate
 from outcrop.figures import Evaluation
@@ -23,11 +23,13 @@ from outcrop.model import Mode
 from outcrop.ports import Embedder
 from outcrop.reports import Progress
 from outcrop.request import mode_of
-from outcrop.stores.spots import spots
+from outcrop.stores.spots import spots, text_of
 from outcrop.stores.twin import twin
 
 MODES = (Mode.HYBRID, Mode.SEMANTIC, Mode.KEYWORD)
 """The one that answers unless another is asked for, first: the others are compared with it."""
+
+_EMBEDDER = re.compile(r"(?P<name>[^=]*)(?:=(?P<model>.*?)(?:@(?P<dim>[1-9][0-9]{0,5}))?)?", re.DOTALL)
 
 
 def compare(
@@ -45,8 +47,8 @@ def compare(
         index: An open index.
         file: The questions: JSON Lines, or TREC qrels (see docs/cli.md, ``outcrop eval``).
         topics: The questions of qrels.
-        embedders: Each ``NAME`` or ``NAME=MODEL``; none for the one that is set. What the index has no vectors of is
-            embedded for this, and nothing of it is kept.
+        embedders: Each ``NAME``, ``NAME=MODEL`` or ``NAME=MODEL@DIM``; none for the one that is set. What the index has
+            no vectors of is embedded for this, and nothing of it is kept.
         modes: ``hybrid``, ``semantic`` and ``keyword``, or some of them.
         progress: Told how far it is.
 
@@ -64,15 +66,14 @@ def compare(
     if not chosen:
         raise UsageError("no mode is named", f"There is: {', '.join(Mode)}")
     judged = read(Path(file), None if topics is None else Path(topics))
-    if not index.store.exists:
+    store = index.store
+    if not store.exists:
         raise IndexMissing("nothing is indexed yet", "Run: outcrop index")
-    state = index.store.state()
+    state = store.state()
     held = None if state is None else state.space
 
     def contestant(name: str, embedder: Embedder) -> Contestant:
-        return Contestant(
-            name, embedder, None if embedder.space == held else partial(twin, index.store, embedder.space)
-        )
+        return Contestant(name, embedder, None if embedder.space == held else partial(twin, store, embedder.space))
 
     if embedders:
         contestants = [contestant(name, _made(index, name)) for name in dict.fromkeys(embedders)]
@@ -85,15 +86,18 @@ def compare(
                 f"the index holds vectors of {there}, but the embedder is {index.embedder.space.id}",
                 f"Run: outcrop index, or measure it on a copy: --embedder {index.settings.embedder}",
             )
-    return evaluate(judged, contestants, chosen, index.source, index.store, partial(spots, index.store), progress)
+    return evaluate(
+        judged, contestants, chosen, index.source, store, partial(spots, store), partial(text_of, store), progress
+    )
 
 
-def _made(index: Index, named: str) -> Embedder:
-    settings = settings_of(index.settings, named)
+def _made(index: Index, written: str) -> Embedder:
+    settings = other(index.settings, *parse(written))
     return index.embedder if settings is index.settings else make_embedder(settings, index.consent)
 
 
-def settings_of(settings: Settings, named: str) -> Settings:
-    """The settings of an embedder that is named as ``NAME`` or ``NAME=MODEL``."""
-    name, _, model = named.partition("=")
-    return other(settings, name.strip(), model.strip() or None)
+def parse(written: str) -> tuple[str, str | None, int | None]:
+    """An embedder's name, its model and the length of its vectors, from ``NAME[=MODEL[@DIM]]``."""
+    match = _EMBEDDER.fullmatch(written.strip())
+    assert match is not None, "every string matches"
+    return match["name"], match["model"] or None, int(match["dim"]) if match["dim"] else None

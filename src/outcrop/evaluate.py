@@ -22,7 +22,7 @@ from outcrop.ports import Embedder, Source, Vector, VectorStore
 from outcrop.reports import Progress
 from outcrop.request import Question
 from outcrop.search import search
-from outcrop.targets import Artifact, Atlas, Spot, Target, merged
+from outcrop.targets import Artifact, Atlas, Spot, Target, Texts, merged
 
 HITS = 100
 """Hits that are asked for: enough to fill ten files, and to say where an answer came that did not come early."""
@@ -86,6 +86,7 @@ def evaluate(
     source: Source,
     store: VectorStore,
     spots: Callable[[Filter], Sequence[Spot]],
+    texts: Texts,
     progress: Report = lambda _: None,
 ) -> Evaluation:
     """Ask every question in every mode with every embedder, and score the answers.
@@ -97,6 +98,7 @@ def evaluate(
         source: What the index is of.
         store: The index; nothing is written to it.
         spots: Where its passages stand that a filter lets through.
+        texts: Their artifacts whole.
         progress: Told how far it is.
 
     Raises:
@@ -105,7 +107,7 @@ def evaluate(
         StoreError: There is no index, or it cannot be used.
     """
     metrics.require()
-    tasks, missing, left_out = _prepare(judged, source, store, spots)
+    tasks, missing, left_out = _prepare(judged, source, store, spots, texts)
     if not tasks:
         raise UsageError(
             f"this index holds nothing of what {judged.file} judges"
@@ -142,7 +144,7 @@ def evaluate(
 
 
 def _prepare(
-    judged: Judged, source: Source, store: VectorStore, spots: Callable[[Filter], Sequence[Spot]]
+    judged: Judged, source: Source, store: VectorStore, spots: Callable[[Filter], Sequence[Spot]], texts: Texts
 ) -> tuple[list[_Task], list[Missing], list[str]]:
     """What can be scored, the labels that mean nothing here, and the questions that are left out for it."""
     names = store.names()
@@ -160,7 +162,7 @@ def _prepare(
             error.what = f"{judged.file}, line {each.line}: {error.what}"
             raise
         if wanted not in atlases:
-            atlases[wanted] = Atlas.of(spots(wanted))
+            atlases[wanted] = Atlas.of(spots(wanted), texts)
         found = {label: atlases[wanted].find(label, grade) for label, grade in each.labels.items()}
         missing += [Missing(each.id, label) for label, target in found.items() if target is None and each.labels[label]]
         targets = merged(target for target in found.values() if target is not None)

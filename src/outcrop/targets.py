@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+
+from outcrop.definitions import lines_of, parts_of
 
 FEWEST_HASH_CHARACTERS = 7
 
 _HASH = re.compile(rf"[0-9a-fA-F]{{{FEWEST_HASH_CHARACTERS},64}}")
 _LINES = re.compile(r"(.+?)(?::|#L)([1-9]\d{0,8})(?:-L?([1-9]\d{0,8}))?")
 _CELL = re.compile(r"(.+?)\s+cell\s+([1-9]\d{0,8})(?::([1-9]\d{0,8})(?:-([1-9]\d{0,8}))?)?")
-_NAME_PARTS = re.compile(r"\s>\s|::|[.#]")
 
 Artifact = tuple[str, str]
 """Project and hash."""
@@ -103,18 +104,28 @@ class Target:
         return spot.artifact in self.artifacts and self.part.holds(spot)
 
 
+Texts = Callable[[Artifact], tuple[str, str]]
+"""Gives the text of an artifact, and its format as ``chunking.format_of`` says."""
+
+
 @dataclass(slots=True)
 class Atlas:
     """Every passage that a question could have been answered with, by path and by hash."""
 
+    _texts: Texts
     _by_path: dict[str, set[Artifact]] = field(default_factory=lambda: defaultdict(set))
     _by_hash: dict[str, set[Artifact]] = field(default_factory=lambda: defaultdict(set))
     _spots: dict[Artifact, list[Spot]] = field(default_factory=lambda: defaultdict(list))
 
     @classmethod
-    def of(cls, spots: Iterable[Spot]) -> Atlas:
-        """Draw it."""
-        atlas = cls()
+    def of(cls, spots: Iterable[Spot], texts: Texts = lambda _: ("", "text")) -> Atlas:
+        """Draw it.
+
+        Args:
+            spots: The passages.
+            texts: Asked where a label names what gave no passage its name.
+        """
+        atlas = cls(texts)
         for spot in spots:
             atlas._spots[spot.artifact].append(spot)
             atlas._by_hash[spot.hash].add(spot.artifact)
@@ -126,9 +137,17 @@ class Atlas:
         """What a label means, or None when nothing of that is here."""
         for document, part in _readings(label):
             artifacts = self._artifacts(document)
-            if any(part.holds(spot) for artifact in artifacts for spot in self._spots[artifact]):
+            if self._holds(artifacts, part):
                 return Target(label, grade, frozenset(artifacts), part)
+        for document, part in _readings(label):
+            for artifact in sorted(self._artifacts(document) if part.name is not None else ()):
+                lines = lines_of(*self._texts(artifact), part.name or "")
+                if lines is not None and self._holds({artifact}, Part(lines)):
+                    return Target(label, grade, frozenset({artifact}), Part(lines))
         return None
+
+    def _holds(self, artifacts: Iterable[Artifact], part: Part) -> bool:
+        return any(part.holds(spot) for artifact in artifacts for spot in self._spots[artifact])
 
     def _artifacts(self, document: str) -> set[Artifact]:
         path = document.replace("\\", "/")
@@ -162,12 +181,8 @@ def names(own: str, wanted: str) -> bool:
     own, wanted = " ".join(own.split()), " ".join(wanted.split())
     if own == wanted:
         return True
-    parts = _parts(wanted)
-    return bool(parts) and any(_contains(_parts(each), parts) for each in (own, *own.split(", ")))
-
-
-def _parts(name: str) -> list[str]:
-    return [part for part in _NAME_PARTS.split(name.strip()) if part]
+    parts = parts_of(wanted)
+    return bool(parts) and any(_contains(parts_of(each), parts) for each in (own, *own.split(", ")))
 
 
 def _contains(whole: Sequence[str], piece: Sequence[str]) -> bool:

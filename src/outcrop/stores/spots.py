@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from outcrop.model import Filter
+from outcrop import chunking
+from outcrop.model import Filter, Kind
 from outcrop.stores import selection
 from outcrop.stores.sqlite import SqliteStore
-from outcrop.targets import Spot
+from outcrop.targets import Artifact, Spot
 
 
 def spots(store: SqliteStore, wanted: Filter) -> Sequence[Spot]:
@@ -38,3 +39,28 @@ def spots(store: SqliteStore, wanted: Filter) -> Sequence[Spot]:
             for id, project, hash, part, first, last, name, cell in rows
             if chosen is None or id in chosen
         ]
+
+
+def text_of(store: SqliteStore, artifact: Artifact) -> tuple[str, str]:
+    """The text of an artifact as far as its passages hold it, every line in its place, and its format.
+
+    Args:
+        store: The index.
+        artifact: Its project and hash.
+    """
+    project, hash = artifact
+    lines: list[str] = []
+    form = "windows"
+    with store.file.snapshot() as database:
+        rows = database.execute(
+            "SELECT text, first_line, path, kind FROM fx_vec_chunk WHERE project = ? AND hash = ? ORDER BY seq",
+            (project, hash),
+        )
+        for text, first, path, kind in rows:
+            form = chunking.format_of(path, Kind(kind))
+            beginning, *rest = text.split("\n")
+            lines += [""] * (first - len(lines))
+            # A passage may begin where its predecessor's last line ends.
+            lines[first - 1] += beginning
+            lines[first:] = rest
+    return "\n".join(lines), form

@@ -51,7 +51,7 @@ NAMED = 5
     "--embedder",
     "embedders",
     multiple=True,
-    metavar="NAME[=MODEL]",
+    metavar="NAME[=MODEL[@DIM]]",
     help="Measure this embedder, on a copy where the index has none of its vectors. Repeatable.",
 )
 @click.option(
@@ -106,15 +106,19 @@ def eval_command(
 def _settings(flags: dict[str, Any], embedders: Sequence[str]) -> dict[str, Any]:
     """The settings that a single embedder is opened with; several are made one by one."""
     if len(embedders) == 1:
-        name, _, model = embedders[0].partition("=")
-        if model and flags.get("model"):
-            raise UsageError("the model is named twice", "Leave --model out")
-        return flags | {"embedder": name, "model": model or flags.get("model")}
+        # Imported here, as below.
+        from outcrop.comparison import parse
+
+        name, model, dim = parse(embedders[0])
+        for option, value in (("model", model), ("dim", dim)):
+            if value is not None and flags.get(option) not in (None, value):
+                raise UsageError(f"the {option} is given twice", f"Leave --{option} out")
+        return flags | {"embedder": name, "model": model or flags.get("model"), "dim": dim or flags.get("dim")}
     for option in ("model", "dim"):
         if embedders and flags.get(option) is not None:
             raise UsageError(
                 f"--{option} does not say which of the embedders it is for",
-                "Name each with its model: --embedder NAME=MODEL",
+                "Name each with its own: --embedder NAME=MODEL@DIM",
             )
     return flags
 
