@@ -7,6 +7,7 @@ lines and its name. docs/formats.md describes it.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,12 +100,12 @@ def decode(data: bytes) -> Members:
         try:
             listed = _listed(entry)
             found[listed.hash] = listed
-        except (KeyError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError) as error:
             hash = entry.get("hash") if isinstance(entry, dict) else None
             where = hash if isinstance(hash, str) else f"artifact {number}"
             refused.append(Skipped(f"{NAME}: {where}", SkipReason.BROKEN, f"it makes no sense ({error!r:.100})"))
     text = {key: str(values.get(key, "")) for key in ("source", "project", "revision")}
-    return Members(text["source"], text["project"], text["revision"], found, refused)
+    return Members(text["source"], text["project"], text["revision"], found, tuple(refused))
 
 
 def _values(listed: Listed) -> dict[str, Any]:
@@ -164,7 +165,7 @@ def _chunk(values: dict[str, Any]) -> Chunk:
         part=Part(values.get("part", "")),
         cell=None if cell is None else _number(cell),
         cell_id=None if cell_id is None else _text(cell_id),
-        seconds=None if seconds is None else (float(seconds[0]), float(seconds[1])),
+        seconds=None if seconds is None else (_second(seconds[0]), _second(seconds[1])),
     )
 
 
@@ -188,3 +189,9 @@ def _number(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < MOST_LINES:
         raise ValueError(f"{value!r} is no number of a line")
     return value
+
+
+def _second(value: object) -> float:
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is no time")
+    return float(value)

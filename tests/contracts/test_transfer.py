@@ -10,16 +10,28 @@ from fossil_program import Bestiary
 from outcrop.errors import BlobError
 from outcrop.ports import TransferStore
 from outcrop.records import Moved
+from outcrop.sources.git_plumbing import discover
+from outcrop.transfer.directory import DirectoryTransfer
 from outcrop.transfer.fossil_uv import FossilTransfer
+from outcrop.transfer.git_ref import GitTransfer
+from repositories import make_repository
 
 ONE, TWO = f"vec/{'1' * 64}.bin", f"vec/{'2' * 40}.bin"
 NOTE = "vec/space.json"
 SAMPLES = {ONE: b"VE01" + bytes(range(256)) * 40, TWO: b"", NOTE: b'{"model": "m", "dim": 2}\n'}
 
 
-@pytest.fixture(params=["fossil"])
-def store(bestiary: Bestiary, tmp_path: Path) -> TransferStore:
-    return FossilTransfer(bestiary.copy(tmp_path))
+@pytest.fixture(params=["fossil", "git", "git, kept apart", "git, SHA-256", "folder"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> TransferStore:
+    if request.param == "fossil":
+        bestiary: Bestiary = request.getfixturevalue("bestiary")
+        return FossilTransfer(bestiary.copy(tmp_path))
+    if request.param == "folder":
+        return DirectoryTransfer(tmp_path / "new" / "export")
+    options = ["--object-format=sha256"] if "SHA-256" in request.param else []
+    repository = discover(make_repository(tmp_path / "repository", {"a.md": "a\n"}, *options))
+    assert repository is not None
+    return GitTransfer(repository, None) if "apart" in request.param else GitTransfer(repository)
 
 
 def test_an_empty_store(store: TransferStore) -> None:
@@ -32,6 +44,20 @@ def test_what_is_stored_comes_back(store: TransferStore) -> None:
     assert store.replace(SAMPLES, []) == Moved(3, 0)
     assert store.names() == SAMPLES.keys()
     assert list(store.read_all()) == sorted(SAMPLES.items())
+
+
+def test_one_file_is_read_by_its_name(store: TransferStore) -> None:
+    store.replace(SAMPLES, [])
+    assert {name: store.read(name) for name in SAMPLES} == SAMPLES
+    assert store.read(f"vec/{'3' * 64}.bin") is None
+
+
+def test_many_files(store: TransferStore) -> None:
+    many = {f"vec/{number:040x}.bin": number.to_bytes(2, "big") * (number % 700) for number in range(1200)}
+    assert store.replace(many, []) == Moved(1200, 0)
+    assert dict(store.read_all()) == many
+    assert store.replace({}, list(many)[:1199]) == Moved(0, 1199)
+    assert store.names() == {list(many)[-1]}
 
 
 def test_equal_files_are_left_alone(store: TransferStore) -> None:

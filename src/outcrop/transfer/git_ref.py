@@ -24,7 +24,7 @@ MOST_BYTES = 256 << 20
 
 _PAGE_BYTES = 16 << 20
 _AT_ONCE = 500
-_NAME = re.compile(r"vec/[\w.-]+", re.ASCII)
+_NAME = re.compile(r"vec/\w[\w.-]*", re.ASCII)
 _FOLDER = b"vec"
 _FILE = b"100644"
 _SIGNATURE = b"outcrop <outcrop@localhost> 946684800 +0000"
