@@ -22,8 +22,9 @@ REST_AFTER = 60.0
 LONGEST = 1.6
 """Seconds of changes without a pause after which it is looked at all the same."""
 
-POLL = 1.0
-"""Seconds between two looks at the state of a file: 60 system calls a minute."""
+POLL = 0.5
+REST_POLL = 2.0
+"""Seconds between two looks at the state of a file, and when nothing happened for a minute."""
 
 LEAST_PAUSE = 2.0
 SHARE = 100
@@ -170,6 +171,7 @@ class FileState:
     def __init__(self, path: Path) -> None:
         self._files = (str(path), f"{path}-wal")
         self._last = self._state()
+        self._moved = time.monotonic() - REST_AFTER
 
     def wait(self, seconds: float, cost: float) -> bool:
         """See :class:`Trigger`."""
@@ -178,7 +180,9 @@ class FileState:
             left = until - time.monotonic()
             if left <= 0:
                 return False
-            time.sleep(min(POLL, left))
+            rests = time.monotonic() - self._moved > REST_AFTER
+            time.sleep(min(REST_POLL if rests else POLL, left))
+        self._moved = time.monotonic()
         settled = time.monotonic() + LONGEST
         while time.monotonic() < settled:
             now = self._state()

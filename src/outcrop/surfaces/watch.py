@@ -31,8 +31,8 @@ SWEEP = 300.0
 SWEEP_SHARE = 3000
 """Without any sign the source is asked every five minutes at most, and for one part in 3,000 of the time."""
 
-GAP_SHARE = 30
-"""However often something changes, asking the source takes no more than one part in 30 of the time."""
+GAP_SHARE = 10
+"""However often something changes, asking the source takes no more than one part in ten of the time."""
 
 FIRST_RETRY = 5.0
 LAST_RETRY = 600.0
