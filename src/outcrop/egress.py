@@ -82,6 +82,12 @@ class Consent:
         self._answers: dict[tuple[str, str], bool] = {}
         self._lock = threading.Lock()
 
+    def quiet(self) -> Consent:
+        """The same agreement, then and later, but nobody is asked."""
+        made = Consent()
+        made._answers, made._lock = self._answers, self._lock
+        return made
+
     def require(self, disclosure: Disclosure, allowed: Iterable[str]) -> None:
         """Return if the text may go.
 
@@ -175,6 +181,12 @@ class Egress:
         """Name of the token that goes along."""
         return self._token
 
+    def quiet(self) -> Egress:
+        """The same embedder for when nobody may be asked: it sends only what was agreed to before."""
+        return Egress(
+            self._inner, self._consent.quiet(), allowed=tuple(self._allowed), proxy=self._proxy, token=self._token
+        )
+
     def announce(self, texts: int, characters: int) -> None:
         """Say how much is coming in all, so that the disclosure does not count the first part only."""
         with self._lock:
@@ -242,6 +254,11 @@ def announce(embedder: Embedder, texts: int, characters: int) -> None:
     """Tell an embedder that has an address how much is coming; the others do not mind."""
     if isinstance(embedder, Egress):
         embedder.announce(texts, characters)
+
+
+def without_asking(embedder: Embedder) -> Embedder:
+    """An embedder that never puts a question to a person; most never do."""
+    return embedder.quiet() if isinstance(embedder, Egress) else embedder
 
 
 def _addresses(allowed: Iterable[str]) -> Iterable[str]:

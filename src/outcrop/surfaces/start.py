@@ -5,8 +5,11 @@ Everything after the imports has its own way of stopping, which keeps what was d
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
+from contextlib import suppress
 
 
 def outcrop() -> int:
@@ -16,7 +19,7 @@ def outcrop() -> int:
     from outcrop.surfaces.cli import main
 
     _raise_again()
-    return main()
+    return _leave(main())
 
 
 def agent_tool() -> int:
@@ -26,6 +29,17 @@ def agent_tool() -> int:
 
     _raise_again()
     return main()
+
+
+def _leave(code: int) -> int:
+    """End at once if ``outcrop context`` left a thread behind, which could make Python's own ending hang or fail."""
+    context = sys.modules.get("outcrop.pre_turn")
+    if context is not None and context.is_under_way():
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+    return code
 
 
 def _die_quietly() -> None:

@@ -24,12 +24,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "search": ("search", "Find the passages nearest to a question."),
     "status": ("manage", "Show what is indexed, where, and how current it is."),
     "rebuild": ("build", "Forget every vector of this index and embed everything again."),
-    "clear": ("manage", "Remove a corpus, a space, or the whole index."),
+    "clear": ("manage", "Remove a corpus, a project, a space, or the whole index."),
     "import": ("transfer", "Fill the index from vectors that came with the repository or in a folder."),
     "normalize": ("transfer", "Bring vectors to length 1 and blobs of older tools to the present form."),
     "export": ("transfer", "Lay the vectors out in a folder, or in the repository, to be carried away."),
     "push": ("transfer", "Send the vectors to another copy of the repository."),
     "pull": ("transfer", "Get the vectors of another copy and fill the index."),
+    "import-project": ("projects", "Bring another repository's index, or a Python package's API, in as a project."),
+    "projects": ("projects", "List, refresh or remove imported projects."),
     "watch": ("watch", "Keep the index current while files change."),
     "serve": ("serve", "Serve the search page, its JSON API and MCP."),
     "embedder": ("embedder", "Show which embedder is set, or try it with one real call."),
@@ -67,7 +69,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"outcrop.surfaces.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
     def resolve_command(

@@ -5,8 +5,6 @@ Everything heavy is imported from here, so ``options.open_index`` imports this m
 
 from __future__ import annotations
 
-import logging
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outcrop import app
+from outcrop.surfaces.cli.remarks import show_warnings
 from outcrop.surfaces.cli.terminal import is_terminal, note
 from outcrop.surfaces.render import harmless_line
 
@@ -26,26 +25,12 @@ def open_here(
     directory: Path, flags: dict[str, Any], *, rev: str | None, before_asking: Callable[[], None]
 ) -> app.Index:
     """Open the index, with a person to ask if there is one. See ``options.open_index``."""
-    _show_warnings()
+    show_warnings()
     if flags.get("store") is not None:
         flags = flags | {"store": flags["store"].absolute()}
     branch = flags.get("branch")
     flags = {name: value for name, value in flags.items() if name != "branch"}
     return app.open(directory, settings=flags, rev=rev, branch=branch, consent=_consent(before_asking))
-
-
-class _Notes(logging.Handler):
-    """Writes what the library logs as remarks, above a progress bar where one is shown."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        note(f"outcrop: {harmless_line(self.format(record))}")
-
-
-def _show_warnings() -> None:
-    log = logging.getLogger("outcrop")
-    log.handlers = [_Notes()]
-    log.propagate = False
-    log.setLevel(logging.DEBUG if os.environ.get("OUTCROP_DEBUG") else logging.WARNING)
 
 
 def _consent(before_asking: Callable[[], None]) -> Consent | None:
