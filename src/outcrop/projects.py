@@ -126,15 +126,18 @@ def refresh(index: Index, name: str, *, progress: Report | None = None) -> Proje
 
 
 def remove(index: Index, name: str) -> int:
-    """Take a project out of the index. Its peer is not touched. Returns how many artifacts it had.
+    """Take a project out of the index, and give the room back. Its peer is not touched. Returns bytes freed on disk.
 
     Raises:
         UnknownProject: There is none of that name.
         StoreLocked: Another process is writing the index.
     """
     project_named(index, name)
+    before = index.store.size()
     with index.store.writing():
-        return index.store.remove_project(name).artifacts
+        index.store.remove_project(name)
+        index.store.file.shrink()
+    return max(0, before - index.store.size())
 
 
 def listing(index: Index) -> list[ProjectStatus]:

@@ -33,6 +33,7 @@ outcrop status --json | jq .stale
 
 CLEAR_EXAMPLES = """
 outcrop clear --corpus docs
+outcrop clear --project numpy-2.4
 outcrop clear --space hash-768 --yes
 outcrop clear --all
 """
@@ -74,9 +75,10 @@ def status_command(
 
 
 @click.command(
-    "clear", cls=Command, examples=CLEAR_EXAMPLES, short_help="Remove a corpus, a space, or the whole index."
+    "clear", cls=Command, examples=CLEAR_EXAMPLES, short_help="Remove a corpus, a project, a space, or the whole index."
 )
 @click.option("--corpus", metavar="NAME", help="Remove this corpus.")
+@click.option("--project", metavar="NAME", help="Remove this imported project.")
 @click.option("--space", metavar="ID", help="Remove the vectors of this space, as outcrop status names it.")
 @click.option("--all", "everything", is_flag=True, help="Remove the whole index.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
@@ -85,6 +87,7 @@ def status_command(
 @embedder_options
 def clear_command(
     corpus: str | None,
+    project: str | None,
     space: str | None,
     everything: bool,
     yes: bool,
@@ -92,20 +95,31 @@ def clear_command(
     directory: Path,
     **flags: Any,
 ) -> None:
-    """Remove a corpus, a space, or the whole index. The files it was made from are not touched."""
+    """Remove a corpus, a project, a space, or the whole index. The files it was made from are not touched."""
     chosen = [
         text
-        for text, given in ((f"corpus {corpus}", corpus), (f"space {space}", space), ("everything", everything))
+        for text, given in (
+            (f"corpus {corpus}", corpus),
+            (f"project {project}", project),
+            (f"space {space}", space),
+            ("everything", everything),
+        )
         if given
     ]
     if len(chosen) != 1:
         raise UsageError(
-            "clear takes exactly one of --corpus, --space and --all", "outcrop status shows what there is."
+            "clear takes exactly one of --corpus, --project, --space and --all", "outcrop status shows what there is."
         )
     with open_index(directory, flags) as index:
         if not yes:
             _ask(chosen[0], index.source.root)
-        freed = index.clear(corpus=corpus, space=space)
+        if project:
+            # Imported here because it brings all that indexing needs.
+            from outcrop import projects
+
+            freed = projects.remove(index, project)
+        else:
+            freed = index.clear(corpus=corpus, space=space)
     if as_json:
         show_json({"freed": freed})
     else:

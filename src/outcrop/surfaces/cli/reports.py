@@ -91,6 +91,12 @@ def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str
         embedded = f"{each.embedded * 100 // each.chunks} %" if each.chunks else "–"
         rows.append((each.name, f"{each.artifacts:,}", f"{each.chunks:,}", embedded, size(each.bytes), kinds))
     yield from columns(rows, right={1, 2, 3, 4})
+    for peer in status.projects:
+        missing = "" if peer.embedded == peer.chunks else f", {peer.chunks - peer.embedded:,} of them not embedded"
+        yield (
+            f"of these, project {peer.name}: {counted(peer.artifacts, 'artifact')}, {counted(peer.chunks, 'chunk')}"
+            f"{missing} → outcrop projects"
+        )
     for other in status.spaces:
         if other.space != status.space:
             yield (
