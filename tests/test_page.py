@@ -129,8 +129,9 @@ def test_the_form_keeps_what_was_chosen(ask: Asker) -> None:
 
 
 def test_counts_of_kinds_follow_the_corpus(ask: Asker) -> None:
-    assert 'value="code"' in ask(SEARCH).text
-    assert 'value="code"' not in ask(SEARCH, ("corpus", "docs")).text
+    box = 'name="kind" value="code"'
+    assert box in ask(SEARCH).text
+    assert box not in ask(SEARCH, ("corpus", "docs")).text
 
 
 def test_more_results_are_a_link_that_keeps_the_question(ask: Asker) -> None:
@@ -261,7 +262,7 @@ def test_the_api_answers_as_every_surface_does(ask: Asker, index: Index) -> None
     assert answer.headers["content-type"] == "application/json"
     expected = index.search("clean with vinegar", k=3, kind="doc", path="docs/*.md").to_dict()
     assert answer.json == json.loads(json.dumps(expected))
-    assert len(answer.json["hits"]) == 3
+    assert answer.json["hits"][0]["paths"] == ["docs/copy of guide.md", "docs/guide.md"]
 
 
 def test_status_passage_and_catalog(ask: Asker, index: Index) -> None:
@@ -430,28 +431,12 @@ def as_reader(site: Site, path: str, query: str, *kinds: Kind, skin: bool = Fals
     return router.respond(site, links, request)
 
 
-@pytest.mark.parametrize(
-    "path", ["search", "catalog", "api/status", "api/catalog", "api/search", "view", "api/passage"]
-)
-def test_a_reader_of_documents_never_meets_code(index: Index, folder: Path, path: str) -> None:
-    site = Site(index)
-    for query in (
-        "q=boil+kettle+degrees&k=50",
-        "q=kettle&kind=code",
-        "q=kettle&corpus=code",
-        "path=src%2Fkettle.py",
-        "",
-    ):
-        answer = as_reader(site, path, query, Kind.DOC)
-        body = answer.body.decode().replace("src%2Fkettle.py", "").replace("path=src/kettle.py", "")
-        assert "Kettle.boil" not in body
-        assert "kettle.py" not in body.replace("nothing at 'src/kettle.py'", "").replace(
-            "Nothing at &#39;src/kettle.py", ""
-        )
-        assert "AGENTS.md" not in body
-        assert "instruction" not in body.replace('"instruction"', "") or "kind" in body
-        assert str(folder) not in body
-        assert "logo.bin" not in body
+@pytest.mark.parametrize("path", ["search", "catalog", "api/status", "api/catalog", "api/search", "api/openapi.json"])
+@pytest.mark.parametrize("query", ["q=boil+degrees&k=50", "q=kettle&kind=code", "q=kettle&corpus=code", "q=%00", ""])
+def test_a_reader_of_documents_never_meets_code(index: Index, folder: Path, path: str, query: str) -> None:
+    body = as_reader(Site(index), path, query, Kind.DOC).body.decode()
+    for secret in ("Kettle.boil", "kettle.py", "AGENTS.md", "Boil water", "slope", "logo.bin", str(folder)):
+        assert secret not in body
 
 
 def test_hidden_kinds_and_corpora_do_not_exist(index: Index) -> None:

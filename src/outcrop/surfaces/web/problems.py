@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -56,7 +57,8 @@ def answer(site: Site, request: Request, error: BaseException) -> Response:
     status = 405 if isinstance(error, WrongMethod) else status
     if request.path.startswith("api/"):
         return problem(status, what, fix, headers)
-    return error_page(request, site.project, status, what, fix)
+    shown = error_page(request, site.project, status, what, fix)
+    return replace(shown, headers=headers)
 
 
 def error_page(request: Request, project: str, status: int, what: str, fix: str) -> Response:
