@@ -530,6 +530,22 @@ def test_what_the_index_does_not_hold_is_told_and_does_not_count(index: outcrop.
         compare(index, questions(tmp_path, asking("dive", "src/gone.py")))
 
 
+def test_questions_that_are_indexed_themselves_answer_nothing(index: outcrop.Index, tmp_path: Path) -> None:
+    root = index.source.root
+    lines = (asking("zebra okapi thunder", "docs/storm.md"), asking("conductor punches", "docs/tram.md"))
+    inside, topics = questions(root, *lines), written(root, "1\tzebra okapi thunder\n", "topics.tsv")
+    index.build()
+    assert index.search("zebra okapi thunder", mode="keyword").hits[0].path in ("q.jsonl", "topics.tsv")
+    found = compare(index, inside, modes=["keyword"])
+    assert [asked.results[0].first for asked in found.questions] == ["topics.tsv:1-1", "docs/tram.md:1-7"]
+    assert found.passed_over
+    outside = written(tmp_path, "1 0 docs/storm.md 1\n", "qrels")
+    inside.unlink()
+    index.build()
+    found = compare(index, outside, topics=topics, modes=["keyword"])
+    assert (found.questions[0].results[0].first, found.passed_over) == ("docs/storm.md:1-3", True)
+
+
 def test_filters_of_a_question_are_kept(index: outcrop.Index, tmp_path: Path) -> None:
     labels = ["src/kettle.py", "docs/storm.md"]
     everything, code = (

@@ -87,7 +87,23 @@ def compare(
                 f"Run: outcrop index, or measure it on a copy: --embedder {index.settings.embedder}",
             )
     return evaluate(
-        judged, contestants, chosen, index.source, store, partial(spots, store), partial(text_of, store), progress
+        judged,
+        contestants,
+        chosen,
+        index.source,
+        store,
+        partial(spots, store),
+        partial(text_of, store),
+        _paths_of([file, topics], index.source.root),
+        progress,
+    )
+
+
+def _paths_of(files: Sequence[str | os.PathLike[str] | None], root: Path) -> frozenset[str]:
+    """Paths of those of these files that lie in the source, as it names them."""
+    places = [Path(file).resolve() for file in files if file is not None]
+    return frozenset(
+        place.relative_to(root.resolve()).as_posix() for place in places if place.is_relative_to(root.resolve())
     )
 
 

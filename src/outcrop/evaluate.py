@@ -8,7 +8,7 @@ ranking, so it is reported and does not count.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TypedDict
@@ -70,13 +70,15 @@ class _Scored(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """One row before it is compared: per task a ranking of documents, and where the first hit stands."""
+    """One row before it is compared: per task a ranking of documents, and where the first hit stands; and whether the
+    index was behind, or hits were passed over."""
 
     contestant: Contestant | None
     mode: Mode
     rankings: list[list[str]]
     firsts: list[str | None]
     stale: bool
+    passed: bool
 
 
 def evaluate(
@@ -87,6 +89,7 @@ def evaluate(
     store: VectorStore,
     spots: Callable[[Filter], Sequence[Spot]],
     texts: Texts,
+    own: Collection[str] = (),
     progress: Report = lambda _: None,
 ) -> Evaluation:
     """Ask every question in every mode with every embedder, and score the answers.
@@ -99,6 +102,7 @@ def evaluate(
         store: The index; nothing is written to it.
         spots: Where its passages stand that a filter lets through.
         texts: Their artifacts whole.
+        own: Paths of the judged files themselves: where they are indexed, they hold every question word for word.
         progress: Told how far it is.
 
     Raises:
@@ -120,12 +124,12 @@ def evaluate(
     by_meaning = [mode for mode in modes if mode is not Mode.KEYWORD]
     for contestant in contestants if by_meaning else ():
         try:
-            measured += _measure(contestant, by_meaning, tasks, source, store, embedded, progress)
+            measured += _measure(contestant, by_meaning, tasks, source, store, own, embedded, progress)
         except EmbedderError as error:
             failures.append(Failure(contestant.name, str(error)))
     if Mode.KEYWORD in modes:
         # Words need no embedder; this one is not asked.
-        asked = _ask(tasks, Mode.KEYWORD, None, contestants[0].embedder, source, store, progress)
+        asked = _ask(tasks, Mode.KEYWORD, None, contestants[0].embedder, source, store, own, progress)
         measured.append(replace(asked, contestant=None))
     return Evaluation(
         file=str(judged.file),
@@ -140,6 +144,7 @@ def evaluate(
         embedded=tuple(embedded),
         failures=tuple(failures),
         stale=any(each.stale for each in measured),
+        passed_over=any(each.passed for each in measured),
     )
 
 
@@ -179,6 +184,7 @@ def _measure(
     tasks: Sequence[_Task],
     source: Source,
     store: VectorStore,
+    own: Collection[str],
     embedded: list[Embedded],
     progress: Report,
 ) -> list[_Measured]:
@@ -200,7 +206,7 @@ def _measure(
         vectors: list[Vector] = []
         for start in range(0, len(queries), QUESTIONS_AT_ONCE):
             vectors += list(embedder.embed_queries(queries[start : start + QUESTIONS_AT_ONCE]))
-        asked = [_ask(tasks, mode, vectors, embedder, source, store, progress) for mode in modes]
+        asked = [_ask(tasks, mode, vectors, embedder, source, store, own, progress) for mode in modes]
     return [replace(each, contestant=contestant) for each in asked]
 
 
@@ -211,10 +217,11 @@ def _ask(
     embedder: Embedder,
     source: Source,
     store: VectorStore,
+    own: Collection[str],
     progress: Report,
 ) -> _Measured:
-    measured = _Measured(None, mode, [], [], False)
-    stale = False
+    measured = _Measured(None, mode, [], [], False, False)
+    stale = passed = False
     for at, task in enumerate(tasks):
         progress(Progress("asking", at, len(tasks)))
         vector = None if vectors is None else vectors[at]
@@ -224,11 +231,12 @@ def _ask(
             # Another mode's hits under this one's name would be the one thing that a measurement must not show.
             raise EmbedderError(f"question {task.judgement.id!r} was answered by {answer.mode}: {answer.reason}")
         stale = stale or answer.stale is not None
-        found = [spot_of(hit) for hit in answer.hits]
+        found = [spot_of(hit) for hit in answer.hits if hit.project or not any(path in own for path in hit.paths)]
+        passed = passed or len(found) < len(answer.hits)
         measured.rankings.append(documents(found, task.targets))
         measured.firsts.append(_written(found[0]) if found else None)
     progress(Progress("asking", len(tasks), len(tasks)))
-    return replace(measured, stale=stale)
+    return replace(measured, stale=stale, passed=passed)
 
 
 def _no_index(question: Question, reason: str | None) -> Answer:

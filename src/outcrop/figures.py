@@ -110,6 +110,7 @@ class Evaluation:
         embedded: What was embedded for this.
         failures: Embedders that could not be measured.
         stale: Whether the index is behind its source.
+        passed_over: Whether passages of the judged files themselves were found, and passed over.
     """
 
     file: str
@@ -125,3 +126,4 @@ class Evaluation:
     embedded: tuple[Embedded, ...]
     failures: tuple[Failure, ...]
     stale: bool
+    passed_over: bool

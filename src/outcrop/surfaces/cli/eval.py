@@ -195,6 +195,8 @@ def _notes(found: Evaluation) -> Iterator[str]:
             yield f"{why}: {counted(len(ids), 'question')} ({_listed(ids)})"
     if found.not_judged:
         yield f"topics that are not judged: {found.not_judged:,}"
+    if found.passed_over:
+        yield "the questions are indexed themselves: their own passages do not count (.outcropignore: leave them out)"
     if found.stale:
         yield "the index is behind its source → outcrop index"
 
