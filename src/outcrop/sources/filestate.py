@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 
 from outcrop.model import Seen, Skipped, SkipReason
+from outcrop.sources.paths import to_bytes
+from outcrop.sources.selection import INTERNAL
 
 Digest = Callable[[bytes], str]
 """The content address of a file's bytes, lower-case hex."""
@@ -75,6 +77,30 @@ def not_a_file(mode: int, path: str) -> Skipped | None:
 def oversize(path: str, size: int, limit: int) -> Skipped:
     """The verdict on a file that is too large."""
     return Skipped(path, SkipReason.OVERSIZE, f"{size} bytes, limit {limit}")
+
+
+def read_inside(base: bytes, path: str, limit: int) -> tuple[bytes, os.stat_result, int] | Skipped:
+    """The bytes of a file below a folder: what :func:`read_file` gives, and never of anything outside.
+
+    A path that was listed once may lead elsewhere by now, and one that came with somebody's index may always have.
+
+    Args:
+        base: The folder, with a slash at the end.
+        path: Its path in the index.
+        limit: The most bytes it may have.
+    """
+    parts = to_bytes(path).split(b"/")
+    if not {b"", b".", b"..", *INTERNAL}.isdisjoint(parts):
+        return Skipped(path, SkipReason.NOT_A_FILE, "not a path of this source")
+    folder = base.rstrip(b"/")
+    for part in parts[:-1]:
+        folder += b"/" + part
+        try:
+            if stat.S_ISLNK(os.lstat(folder).st_mode):
+                return Skipped(path, SkipReason.SYMLINK, "below one")
+        except OSError as error:
+            return reason_of(error, path)
+    return read_file(folder + b"/" + parts[-1], path, limit)
 
 
 def read_file(name: bytes, path: str, limit: int) -> tuple[bytes, os.stat_result, int] | Skipped:

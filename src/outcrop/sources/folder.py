@@ -10,10 +10,19 @@ from pathlib import Path
 from outcrop.errors import NotARepository, SourceError
 from outcrop.model import Artifact, Listing, Ref, Seen, Skipped, SkipReason
 from outcrop.sources import manifests
-from outcrop.sources.filestate import is_untouched, not_a_file, oversize, read_file, reason_of, remember, time_of
+from outcrop.sources.filestate import (
+    is_untouched,
+    not_a_file,
+    oversize,
+    read_file,
+    read_inside,
+    reason_of,
+    remember,
+    time_of,
+)
 from outcrop.sources.ignore import NO_RULES, Levels, Rules, compile_globs, compile_rules, nearer, verdict
 from outcrop.sources.options import Options
-from outcrop.sources.paths import to_bytes, to_slug, to_text
+from outcrop.sources.paths import to_slug, to_text
 from outcrop.sources.places import Places
 from outcrop.sources.selection import DEFAULT_FOLDERS, IGNORE_FILE, INTERNAL, Selection
 
@@ -149,7 +158,7 @@ class FolderSource:
     def _read_files(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
         for ref in refs:
             path = ref.path or ""
-            outcome = read_file(self._base + to_bytes(path), path, self._selection.limit(path))
+            outcome = self._selection.refuse_name(path) or read_inside(self._base, path, self._selection.limit(path))
             if isinstance(outcome, Skipped):
                 yield outcome
                 continue

@@ -14,7 +14,7 @@ from outcrop.errors import NotARepository
 from outcrop.git_process import Repository, absent, blob_id, contents, sizes, start
 from outcrop.model import Artifact, Listing, Ref, Seen, Skipped
 from outcrop.sources import git_commit, manifests
-from outcrop.sources.filestate import read_file
+from outcrop.sources.filestate import read_inside
 from outcrop.sources.folder import FolderSource
 from outcrop.sources.git_files import WorkingFiles
 from outcrop.sources.git_plumbing import discover
@@ -214,7 +214,8 @@ class GitSource:
                 yield self._read_disk(ref, path, repository)
 
     def _read_disk(self, ref: Ref, path: str, repository: Repository) -> Artifact | Skipped:
-        outcome = read_file(os.fsencode(self.root) + b"/" + to_bytes(path), path, self._selection.limit(path))
+        base = os.fsencode(self.root) + b"/"
+        outcome = self._selection.refuse_name(path) or read_inside(base, path, self._selection.limit(path))
         if isinstance(outcome, Skipped):
             return outcome
         data = outcome[0]
