@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from outcrop.app import Index
 from outcrop.errors import OutcropError
 from outcrop.model import Answer, Mode
-from outcrop.request import mode_of
+
+if TYPE_CHECKING:
+    from outcrop.app import Index
 
 PATIENCE = 2.0
-"""Seconds that a question waits for the model. It loads in half a second, in two where its fast form is made first (once
-on a machine). Words at once serve an agent better than meaning that does not come."""
+"""Seconds that a question waits for the model. It loads in half a second, in two where its fast form is made first,
+once on a machine. Words at once serve an agent better than meaning that does not come."""
 
 LOADING = "the model is still loading, so the words decided; ask again in a moment for hits by meaning"
 
@@ -85,14 +86,14 @@ class Service:
         """Whether the next question meets a model that is loaded."""
         return self._ready.is_set()
 
-    def search(self, query: str, *, mode: str, **wanted: Any) -> Answer:
+    def search(self, query: str, *, mode: Mode, **wanted: Any) -> Answer:
         """What ``Index.search`` answers; by words, and saying so, when the model does not come in time.
 
         Raises:
             OutcropError: As ``Index.search`` does.
         """
         index = self.index()
-        if mode_of(mode) is Mode.KEYWORD or self._waited(index):
+        if mode is Mode.KEYWORD or self._waited(index):
             return index.search(query, mode=mode, **wanted)
         answer = index.search(query, mode=Mode.KEYWORD, **wanted)
         return replace(answer, reason=answer.reason or LOADING)

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from outcrop.errors import UsageError
 from outcrop.surfaces.mcp.doorman import Doorman
+from outcrop.surfaces.mcp.service import Service
 
 if TYPE_CHECKING:
     from outcrop.app import Index
@@ -61,16 +62,17 @@ class Wire:
         self._lines.put(END)
 
     def _listen(self) -> None:
-        with os.fdopen(self._in, "rb") as source:
-            try:
+        try:
+            with os.fdopen(self._in, "rb") as source:
                 for line in source:
                     self._take_in(line)
-            except OSError:
-                # A terminal that was closed: the client has gone, as at the end of a file.
-                pass
-        with self._changed:
-            self._changed.wait_for(lambda: not self._open, LAST_WORDS)
-        self.hang_up()
+        except OSError:
+            # A terminal that was closed: the client has gone, as at the end of a file.
+            pass
+        finally:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._open, LAST_WORDS)
+            self.hang_up()
 
     def _take_in(self, line: bytes) -> None:
         try:
@@ -165,15 +167,14 @@ def serve(open_index: Callable[[], Index], is_current: Callable[[Index], bool], 
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, lambda *_: wire.hang_up())
     wire.listen()
-    # Imported here: while this takes its second, the doorman answers.
+    service = Service(open_index, is_current=is_current)
+    service.start()
+    # Imported here: while this takes its second, the doorman answers and the model loads.
     import anyio
     from mcp.server.stdio import stdio_server
 
     from outcrop.surfaces.mcp.server import make_server
-    from outcrop.surfaces.mcp.service import Service
 
-    service = Service(open_index, is_current=is_current)
-    service.start()
     server = make_server(service, structured=structured)
 
     async def run() -> None:

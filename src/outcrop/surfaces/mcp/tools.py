@@ -10,14 +10,12 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from outcrop.model import Answer, Kind, Mode
 from outcrop.schemas import Limits, Schema, schema_of, schema_of_fields
 from outcrop.surfaces.mcp.replies import Corpus, IndexStatus, Passage, Reply
-
-if TYPE_CHECKING:
-    from outcrop.surfaces.mcp.service import Service
+from outcrop.surfaces.mcp.service import Service
 
 MOST_HITS = 100
 LONGEST_QUERY = 10_000
@@ -58,7 +56,7 @@ def semantic_search(
     # Imported here: it brings the tokenizer, and listing the tools does without.
     from outcrop.surfaces.mcp.texts import answer_text
 
-    answer = service.search(query, mode=mode, k=k, kind=kind, project=project, corpus=corpus, path=path)
+    answer = service.search(query, mode=Mode(mode), k=k, kind=kind, project=project, corpus=corpus, path=path)
     return Reply(answer.to_dict(), answer_text(answer, full))
 
 
