@@ -50,7 +50,7 @@ def ask(index: Index, *questions: str) -> list[Hit]:
     """What is found by meaning; the answers must be current and really by meaning."""
     found = []
     for question in questions:
-        answer = index.search(question, mode="semantic", k=20)
+        answer = index.search(question, mode="semantic", k=200)
         assert (answer.mode, answer.reason, answer.stale) == (Mode.SEMANTIC, None, None)
         found += answer.hits
     return found

@@ -104,7 +104,8 @@ class DirectoryTransfer:
 
     def _listed(self) -> list[str]:
         try:
-            return [entry.name for entry in os.scandir(self._place) if entry.is_file(follow_symlinks=False)]
+            with os.scandir(self._place) as entries:
+                return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
@@ -147,10 +148,10 @@ class DirectoryTransfer:
         if not self._root.is_dir():
             raise UsageError(f"{self._root} is not a folder", "Name a folder that is new or empty")
         is_ours = self._place.is_dir() and not self._place.is_symlink()
-        inside = [entry.name for entry in os.scandir(self._place)] if is_ours else []
+        inside = [entry.name for entry in self._place.iterdir()] if is_ours else []
         if inside and all(map(_is_ours, inside)):
             return
-        if any(os.scandir(self._root)):
+        if list(self._root.iterdir()):
             raise UsageError(
                 f"{self._root} holds something else than an export of vectors, and was left alone",
                 "Name a folder that is new or empty",
@@ -176,12 +177,11 @@ def is_export(folder: Path) -> bool:
     """Whether a folder holds exported vectors."""
     place = folder / _FOLDER
     try:
-        return place.is_dir() and any(
-            entry.name == Path(blobs.NOTE).name or blobs.hash_of(f"{blobs.FOLDER}{entry.name}") is not None
-            for entry in os.scandir(place)
-        )
+        names = [entry.name for entry in place.iterdir()]
     except OSError:
         return False
+    wholes = [f"{blobs.FOLDER}{name}" for name in names]
+    return any(whole == blobs.NOTE or blobs.hash_of(whole) is not None for whole in wholes)
 
 
 def _is_ours(name: str) -> bool:
