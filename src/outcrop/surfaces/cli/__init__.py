@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "projects": ("projects", "List, refresh or remove imported projects."),
     "watch": ("watch", "Keep the index current while files change."),
     "serve": ("serve", "Serve the search page, its JSON API and MCP."),
+    "fossil": ("fossil", "Put the search page into a Fossil server, at /ext/search."),
     "embedder": ("embedder", "Show which embedder is set, or try it with one real call."),
     "probe": ("probe", "Test whether a passage is found by its meaning, on this machine."),
     "eval": ("eval", "Measure retrieval on questions of your own, per mode and embedder."),

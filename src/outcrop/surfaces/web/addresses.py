@@ -14,14 +14,15 @@ class Addresses:
     """Where the views are.
 
     Attributes:
-        base: What every address begins with (``/ext``), without a slash at its end.
+        base: What every address begins with, without a slash at its end: ``/ext``, or ``/ext/search`` where one CGI of
+            that name serves all of them; its own address is then the search page.
     """
 
     base: str
 
     def search(self, *pairs: tuple[str, object]) -> str:
         """The search page, with what is asked."""
-        return _with(f"{self.base}/search", pairs)
+        return _with(self.base if self.base.endswith("/search") else f"{self.base}/search", pairs)
 
     def view(self, *pairs: tuple[str, object]) -> str:
         """The viewer, with what is shown."""
