@@ -228,111 +228,79 @@ def test_a_manifest_that_goes_gives_its_transcript_back(home: Home) -> None:
         assert (hit.kind, hit.path, hit.uri, hit.start) == ("doc", "media/talk.vtt", None, 1200.0)
 
 
-BROKEN: dict[str, tuple[dict[str, str | bytes], SkipReason, str]] = {
-    "missing": (
-        {"media/a.json": manifest("media/a.txt")},
-        SkipReason.BROKEN,
-        "its transcript is not there: media/a.txt",
-    ),
-    "no JSON": (
-        {"media/a.json": manifest("a.txt")[:-1]},
-        SkipReason.BROKEN,
-        "not JSON: Expecting ',' delimiter, line 1",
-    ),
-    "wrong fields": (
-        {"media/a.json": '{"uri": 1, "sha3": "x", "bytes": "3"}'},
+KEY = f"-----BEGIN PRIVATE KEY-----\n{'QUJD' * 16}\n-----END PRIVATE KEY-----\n"
+
+BROKEN: dict[str, tuple[str, SkipReason, str]] = {
+    "missing": (manifest("media/none.txt"), SkipReason.BROKEN, "its transcript is not there: media/none.txt"),
+    "cut_off": (manifest("a.txt")[:-1], SkipReason.BROKEN, "not JSON: Expecting ',' delimiter, line 1"),
+    "fields": (
+        '{"uri": 1, "sha3": "x", "bytes": "3"}',
         SkipReason.BROKEN,
         "uri is not a text; sha3 is not 64 hexadecimal digits; mime is missing; bytes is not a whole number;"
         " transcript is missing",
     ),
     "absolute": (
-        {"media/a.json": manifest("/etc/passwd")},
+        manifest("/etc/passwd"),
         SkipReason.BROKEN,
         "transcript is not a path inside the repository: /etc/passwd",
     ),
     "escaping": (
-        {"media/a.json": manifest("../../etc/passwd")},
+        manifest("../../etc/passwd"),
         SkipReason.BROKEN,
         "transcript leads out of the repository: ../../etc/passwd",
     ),
-    "a manifest": (
-        {"media/a.json": manifest("media/talk.json")},
-        SkipReason.BROKEN,
-        "its transcript is not there: media/talk.json",
-    ),
-    "itself": ({"media/a.json": manifest("./a.json")}, SkipReason.BROKEN, "its transcript is not there: ./a.json"),
-    "a folder": (
-        {"media/a.json": manifest("media/roses")},
-        SkipReason.BROKEN,
-        "its transcript is not there: media/roses",
-    ),
-    "secret by name": (
-        {"media/a.json": manifest("media/.env"), "media/.env": "TOKEN=1\n"},
+    "of_a_manifest": (manifest("media/talk.json"), SkipReason.BROKEN, "its transcript is not there: media/talk.json"),
+    "itself": (manifest("./itself.json"), SkipReason.BROKEN, "its transcript is not there: ./itself.json"),
+    "a_folder": (manifest("media/roses"), SkipReason.BROKEN, "its transcript is not there: media/roses"),
+    "environment": (
+        manifest("media/.env"),
         SkipReason.SECRET,
         "its transcript media/.env: may hold secrets, named like one: .env",
     ),
-    "secret inside": (
-        {
-            "media/a.json": manifest("a.txt"),
-            "media/a.txt": f"-----BEGIN PRIVATE KEY-----\n{'QUJD' * 16}\n-----END PRIVATE KEY-----\n",
-        },
+    "key": (
+        manifest("key.txt"),
         SkipReason.SECRET,
-        "its transcript media/a.txt: may hold secrets, holds a private key, line 1",
+        "its transcript media/key.txt: may hold secrets, holds a private key, line 1",
     ),
-    "binary by name": (
-        {"media/a.json": manifest("a.mp3"), "media/a.mp3": b"ID3"},
-        SkipReason.BINARY,
-        "its transcript media/a.mp3: binary, by its name",
-    ),
-    "binary inside": (
-        {"media/a.json": manifest("a.txt"), "media/a.txt": b"\x89PNG\0\0\0"},
-        SkipReason.BINARY,
-        "its transcript media/a.txt: binary",
-    ),
-    "oversize": (
-        {"media/a.json": manifest("a.txt"), "media/a.txt": "words " * 200_000},
+    "sound": (manifest("sound.mp3"), SkipReason.BINARY, "its transcript media/sound.mp3: binary, by its name"),
+    "picture": (manifest("picture.txt"), SkipReason.BINARY, "its transcript media/picture.txt: binary"),
+    "endless": (
+        manifest("endless.txt"),
         SkipReason.OVERSIZE,
-        "its transcript media/a.txt: larger than the size limit, 1200000 bytes, limit 1048576",
+        "its transcript media/endless.txt: larger than the size limit, 1200000 bytes, limit 1048576",
     ),
-    "excluded": (
-        {"media/a.json": manifest("a.txt"), "media/a.txt": "words\n", ".outcropignore": "a.txt\n"},
+    "ignored": (
+        manifest("ignored.txt"),
         SkipReason.EXCLUDED,
-        "its transcript media/a.txt: excluded by settings",
+        "its transcript media/ignored.txt: excluded by settings, by",
     ),
-    "empty": (
-        {"media/a.json": manifest("a.txt"), "media/a.txt": " \n\n"},
-        SkipReason.BROKEN,
-        "its transcript is empty: media/a.txt",
-    ),
+    "away": (manifest("away/a.txt"), SkipReason.EXCLUDED, "its transcript media/away/a.txt: excluded by settings, by"),
+    "empty": (manifest("empty.txt"), SkipReason.BROKEN, "its transcript is empty: media/empty.txt"),
 }
 
 
-@pytest.fixture(scope="module", params=EVERYWHERE)
-def broken_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """One repository that each broken manifest is put into after the other."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in ISOLATED.items():
-            patch.setenv(name, value)
-        path = tmp_path_factory.mktemp("broken") / "home"
-        path.mkdir()
-        build: Callable[[Path], Home] = request.param
-        home = build(path)
-        home.put(FILES)
-        yield home
-
-
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_manifest_is_left_out_with_the_reason(broken_home: Home, name: str) -> None:
-    files, reason, detail = BROKEN[name]
-    for old in (".outcropignore", "media/a.txt"):
-        (broken_home.checkout / old).unlink(missing_ok=True)
-    broken_home.put(files)
-    with broken_home.open() as index:
+def test_broken_manifests_are_left_out_each_with_its_reason(home: Home) -> None:
+    texts: dict[str, str | bytes] = {
+        ".outcropignore": "media/ignored.txt\nmedia/away/\n",
+        "media/.env": "TOKEN=1\n",
+        "media/key.txt": KEY,
+        "media/sound.mp3": b"ID3",
+        "media/picture.txt": b"\x89PNG\0\0\0",
+        "media/endless.txt": "words " * 200_000,
+        "media/ignored.txt": "words\n",
+        "media/away/a.txt": "words\n",
+        "media/empty.txt": " \n\n",
+    }
+    home.put(FILES | texts | {f"media/{name}.json": text for name, (text, *_) in BROKEN.items()})
+    with home.open() as index:
         found = reasons(index)
-        assert found["media/a.json"][0] is reason
-        assert found["media/a.json"][1].startswith(detail)
+        for name, (_, reason, detail) in BROKEN.items():
+            assert found[f"media/{name}.json"][0] is reason, name
+            assert found[f"media/{name}.json"][1].startswith(detail), name
         assert reasons(index) == found
+        assert {item.path for item in index.plan().skipped} == found.keys()
         assert index.search("motor runs dry", kind="media", k=1).hits[0].path == "media/talk.json"
+        assert len(list_media(index).skipped) == len(BROKEN)
 
 
 def test_a_transcript_that_comes_later_is_taken_up(home: Home) -> None:
