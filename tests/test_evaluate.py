@@ -581,6 +581,12 @@ def test_without_an_index_there_is_nothing_to_measure(root: Path, tmp_path: Path
             compare(index, file)
 
 
+def test_an_index_that_is_behind_is_said_to_be(index: outcrop.Index, tmp_path: Path) -> None:
+    file = questions(tmp_path, asking("steam", "src/kettle.py"))
+    (index.source.root / "new.md").write_text("# New")
+    assert compare(index, file, modes=["keyword"]).stale
+
+
 def test_records_are_judged_by_their_hash_or_path(index: outcrop.Index, tmp_path: Path) -> None:
     index.upsert([Record("r1", "a heron waits in the reeds"), Record("r2", "an otter swims", path="log/otter")])
     (heron,) = (hit.hash for hit in index.search("heron reeds", k=1, mode="keyword").hits)
@@ -627,6 +633,7 @@ def test_another_embedder_is_measured_on_a_copy_that_leaves_nothing(index: outcr
     assert (made.embedder, made.passages) == ("ollama=reader@8", chunks)
     assert len(sent) == chunks + 2
     assert not found.failures
+    assert not found.stale
     assert contents(index) == before
     assert [row.against is None for row in found.rows] == [True, False, False, False, False]
     assert all(row.against.verdict in (Verdict.TOO_FEW, Verdict.SAME) for row in found.rows if row.against)

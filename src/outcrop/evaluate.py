@@ -16,6 +16,7 @@ from typing import TypedDict
 from outcrop import indexer, metrics, request, significance
 from outcrop.errors import EmbedderError, IndexMissing, UsageError
 from outcrop.figures import Asked, Embedded, Evaluation, Failure, Missing, Result, Row
+from outcrop.freshness import Freshness
 from outcrop.judged import Judged, Judgement
 from outcrop.model import EVERYTHING, Answer, Filter, Hit, Mode
 from outcrop.ports import Embedder, Source, Vector, VectorStore
@@ -70,14 +71,13 @@ class _Scored(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """One row before it is compared: per task a ranking of documents, and where the first hit stands; and whether the
-    index was behind, or hits were passed over."""
+    """One row before it is compared: per task a ranking of documents, and where the first hit stands; and whether
+    hits were passed over."""
 
     contestant: Contestant | None
     mode: Mode
     rankings: list[list[str]]
     firsts: list[str | None]
-    stale: bool
     passed: bool
 
 
@@ -118,6 +118,7 @@ def evaluate(
             + (f", such as {missing[0].label}" if missing else ""),
             "Paths start at the root of what is indexed; outcrop search --json shows them",
         )
+    freshness = Freshness(store, source)
     measured: list[_Measured] = []
     embedded: list[Embedded] = []
     failures: list[Failure] = []
@@ -143,7 +144,7 @@ def evaluate(
         not_judged=judged.not_judged,
         embedded=tuple(embedded),
         failures=tuple(failures),
-        stale=any(each.stale for each in measured),
+        stale=freshness.stale() is not None,
         passed_over=any(each.passed for each in measured),
     )
 
@@ -220,8 +221,8 @@ def _ask(
     own: Collection[str],
     progress: Report,
 ) -> _Measured:
-    measured = _Measured(None, mode, [], [], False, False)
-    stale = passed = False
+    measured = _Measured(None, mode, [], [], False)
+    passed = False
     for at, task in enumerate(tasks):
         progress(Progress("asking", at, len(tasks)))
         vector = None if vectors is None else vectors[at]
@@ -230,13 +231,12 @@ def _ask(
         if answer.mode is not mode:
             # Another mode's hits under this one's name would be the one thing that a measurement must not show.
             raise EmbedderError(f"question {task.judgement.id!r} was answered by {answer.mode}: {answer.reason}")
-        stale = stale or answer.stale is not None
         found = [spot_of(hit) for hit in answer.hits if hit.project or not any(path in own for path in hit.paths)]
         passed = passed or len(found) < len(answer.hits)
         measured.rankings.append(documents(found, task.targets))
         measured.firsts.append(_written(found[0]) if found else None)
     progress(Progress("asking", len(tasks), len(tasks)))
-    return replace(measured, stale=stale, passed=passed)
+    return replace(measured, passed=passed)
 
 
 def _no_index(question: Question, reason: str | None) -> Answer:

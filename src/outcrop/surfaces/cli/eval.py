@@ -125,11 +125,8 @@ def _settings(flags: dict[str, Any], embedders: Sequence[str]) -> dict[str, Any]
 
 def evaluation_lines(found: Evaluation, *, per_query: bool = False) -> Iterator[str]:
     """The measurement, as lines for a person."""
-    kinds = [
-        f"{count:,} by {what}" for count, what in ((found.by_file, "file"), (found.by_passage, "passage")) if count
-    ]
     total = counted(found.by_file + found.by_passage, "question")
-    yield f"{total} of {harmless_line(found.file)}, judged {' and '.join(kinds)}"
+    yield f"{total} of {harmless_line(found.file)}, judged {_judged(found)}"
     yield ""
     if found.rows:
         yield from _table(found.rows)
