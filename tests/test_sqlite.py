@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, StoreFull, StoreLocked
+from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, StoreError, StoreFull, StoreLocked
 from outcrop.model import Chunk, Filter, Kind, Part, Ref, Space
 from outcrop.records import Digested, Entry, Member, View
 from outcrop.stores import file
@@ -72,6 +72,32 @@ def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
     with pytest.raises(SchemaTooNew, match="newer Outcrop"):
         SqliteStore(path).state()
     assert path.read_bytes() == before
+
+
+def test_an_index_of_the_first_schema_is_brought_up_and_a_peers_is_left_alone(path: Path) -> None:
+    fill(path)
+    database = sqlite3.connect(path, isolation_level=None)
+    fresh = columns_of(database)
+    # What version 1 did not have.
+    database.execute("DROP TABLE fx_vec_project")
+    for column in ("start_s", "end_s", "uri", "transcript"):
+        database.execute(f"ALTER TABLE fx_vec_chunk DROP COLUMN {column}")
+    database.execute("UPDATE fx_vec_meta SET value = '1' WHERE key = 'schema'")
+    older = columns_of(database)
+    with pytest.raises(StoreError, match="older Outcrop"):
+        SqliteStore(path, read_only=True).state()
+    assert columns_of(database) == older
+    store = SqliteStore(path)
+    assert [item.score for item in store.nearest(np.float32([0.6, 0.8]), 3, Filter())] == pytest.approx([1, 1, 1])
+    assert store.projects() == []
+    store.close()
+    assert columns_of(database) == fresh
+    database.close()
+
+
+def columns_of(database: sqlite3.Connection) -> dict[str, set[tuple[str, str]]]:
+    names = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE name GLOB 'fx_vec_*'")]
+    return {name: {row[1:3] for row in database.execute(f"PRAGMA table_info({name})")} for name in names}
 
 
 @pytest.mark.parametrize("damage", ["text", "truncated", "zeroed"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from outcrop.errors import IndexMissing, StoreLocked
 from outcrop.model import Chunk, Filter, Kind, Part, Ref, Seen, Skipped, SkipReason, Space
 from outcrop.ports import VectorStore
-from outcrop.records import Digested, Entry, Member, RecordEntry, Upserted, View
+from outcrop.records import IMPORTED, Digested, Entry, Member, Project, RecordEntry, Upserted, View
 from outcrop.stores.sqlite import SqliteStore
 
 SPACE = Space("toy", 2)
@@ -508,3 +509,115 @@ def test_holdings_name_every_place_and_what_is_stored_there(stores: Sequence[Vec
     noted = holdings["records", "notes/r"]
     assert (noted.project, noted.version, noted.embedded) == ("lib", None, 1)
     assert [it.corpus for it in other.holdings()] == ["records"]
+
+
+def project(name: str = "lib", revision: str = "p1") -> Project:
+    return Project(name, "git", "/src/lib", "", None, (), revision, SPACE, 1.0)
+
+
+def theirs(hash: str, path: str, kind: Kind = Kind.CODE, corpus: str = "code") -> Member:
+    return Member(corpus, IMPORTED, hash, Part.WHOLE, path, kind)
+
+
+def import_lib(store: VectorStore) -> None:
+    """The project ``lib``: a copy of ``h1``'s first passage, and one passage of its own, at 60 degrees."""
+    with store.writing():
+        entries = [entry("h1", "lib/a.py", "alpha beta"), entry("p1", "lib/p.py", "peer words")]
+        vectors = np.stack([unit(0.0), unit(np.pi / 3)])
+        store.copy_in("lib", entries, SPACE, [digest("alpha beta"), digest("peer words")], vectors)
+        store.place_project(project(), [theirs("h1", "lib/a.py"), theirs("p1", "lib/p.py", Kind.API)])
+
+
+def test_an_imported_project_is_found_by_every_view_beside_what_is_ours(stores: Sequence[VectorStore]) -> None:
+    store, other = stores
+    fill(store)
+    import_lib(store)
+    found = store.nearest(unit(0.0), 9, Filter())
+    passages = store.passages([item.id for item in found], Filter())
+    assert [(passages[item.id].project, passages[item.id].chunk.text) for item in found] == [
+        ("", "alpha beta"), ("lib", "alpha beta"), ("", "beta gamma"), ("lib", "peer words"), ("", "delta"),
+    ]  # fmt: skip
+    assert texts(store, store.nearest(unit(0.0), 9, Filter(projects=("lib",)))) == ["alpha beta", "peer words"]
+    assert texts(other, other.nearest(unit(0.0), 9, Filter())) == ["alpha beta", "peer words"]
+    assert texts(store, store.keyword(["peer"], 9, Filter())) == ["peer words"]
+    assert texts(store, store.keyword(["lib"], 9, Filter(paths=("lib/p.py",)))) == ["peer words"]
+    assert store.names().projects == {"", "lib"}
+    assert store.projects() == [project()]
+    (status,) = store.project_statuses()
+    assert (status.name, status.artifacts, status.chunks, status.embedded, status.space) == ("lib", 2, 2, 2, "toy-2")
+
+
+def test_builds_and_imported_projects_leave_each_other_alone(store: VectorStore) -> None:
+    fill(store)
+    import_lib(store)
+    assert store.progress(SPACE, Filter(imported=False)) == (3, 3)
+    assert store.progress(SPACE) == (5, 5)
+    with store.writing():
+        store.replace(view(member("h2", "docs/b.md", Kind.DOC, "docs")))
+        assert store.known().keys() == {"h2"}
+        assert store.known("lib").keys() == {"h1", "p1"}
+        assert not store.interrupted()
+    assert texts(store, store.nearest(unit(0.0), 9, Filter())) == ["alpha beta", "peer words", "delta"]
+    with store.writing():
+        store.clear(corpus="docs")
+    assert texts(store, store.nearest(unit(0.0), 9, Filter())) == ["alpha beta", "peer words"]
+    assert store.has_members() is False
+    with store.writing():
+        store.set_space(OTHER)
+        assert store.pending(OTHER, Filter(imported=False)) == []
+        assert len(store.pending(OTHER)) == 2
+    assert [status.embedded for status in store.project_statuses()] == [0]
+
+
+def test_a_project_is_replaced_and_removed_whole(store: VectorStore) -> None:
+    fill(store)
+    import_lib(store)
+    with store.writing():
+        store.upsert("records", [record("r", "note", project="lib")], SPACE)
+        store.copy_in("lib", [entry("p2", "lib/q.py", "peer words", "two")], SPACE, [], np.empty((0, 2), np.float32))
+        # Until it is placed nobody sees it.
+        assert texts(store, store.keyword(["two"], 9, Filter())) == []
+        dropped = store.place_project(project(revision="p2"), [theirs("p2", "lib/q.py"), theirs("p2", "lib/r.py")])
+    assert (dropped.artifacts, dropped.chunks) == (2, 2)
+    assert texts(store, store.keyword(["two"], 9, Filter())) == ["two"]
+    assert texts(store, store.keyword(["r"], 9, Filter(kinds=(Kind.CODE,), projects=("lib",)))) == ["two", "peer words"]
+    # The same words have their vector from what they took the place of.
+    assert texts(store, store.nearest(unit(np.pi / 3), 1, Filter(projects=("lib",)))) == ["peer words"]
+    (passage,) = store.passages([store.keyword(["two"], 1, Filter())[0].id], Filter()).values()
+    assert passage.paths == ("lib/q.py", "lib/r.py")
+    assert store.projects() == [project(revision="p2")]
+    with store.writing():
+        assert store.remove_project("lib").artifacts == 1
+    assert store.projects() == []
+    # A caller's records of the same project are nobody's import.
+    assert store.names().projects == {"", "lib"}
+    assert texts(store, store.keyword(["note"], 9, Filter())) == ["note"]
+
+
+def test_what_an_import_that_was_stopped_left_is_swept_away(store: VectorStore) -> None:
+    fill(store)
+    with store.writing():
+        store.copy_in("lib", [entry("p1", "p.py", "peer words")], SPACE, [digest("peer words")], unit(0.0)[None])
+    assert texts(store, store.nearest(unit(0.0), 9, Filter())) == ["alpha beta", "beta gamma", "delta"]
+    assert (store.projects(), store.project_statuses()) == ([], [])
+    with store.writing():
+        store.replace(view(member("h1", "src/a.py"), member("h2", "docs/b.md", Kind.DOC, "docs")))
+        assert store.known("lib") == {}
+    assert texts(store, store.nearest(unit(0.0), 9, Filter())) == ["alpha beta", "beta gamma", "delta"]
+
+
+def test_a_project_may_be_all_there_is(store: VectorStore) -> None:
+    import_lib(store)
+    state = store.state()
+    assert state is not None
+    assert (state.space, store.revisions()) == (SPACE, {})
+    assert texts(store, store.nearest(unit(0.0), 9, Filter())) == ["alpha beta", "peer words"]
+    moment = store.moment()
+    with store.writing():
+        store.place_project(
+            replace(project(), imported=2.0), [theirs("h1", "lib/a.py"), theirs("p1", "lib/p.py", Kind.API)]
+        )
+    assert (store.moment(), store.projects()) == (moment, [project()])
+    with store.writing():
+        store.clear()
+    assert store.projects() == []
