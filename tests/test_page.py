@@ -296,6 +296,7 @@ def test_status_passage_and_catalog(ask: Asker, index: Index) -> None:
         ("passage?path=nowhere", 404, "nothing at"),
         ("passage?path=docs/guide.md&lines=99", 400, "no line 99"),
         ("nothing", 404, "nothing at this address"),
+        ("search?" + "q&" * 1500, 400, "too many parts"),
     ],
 )
 def test_errors_are_problem_details(ask: Asker, address: str, status: int, says: str) -> None:
@@ -304,6 +305,10 @@ def test_errors_are_problem_details(ask: Asker, address: str, status: int, says:
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json["status"] == status
     assert says in answer.json["detail"]
+
+
+def test_a_long_question_in_any_script_gets_through(ask: Asker) -> None:
+    assert ask(API + "search", ("q", "水" * 2000)).status == 200
 
 
 def test_the_description_lists_what_is_checked(ask: Asker) -> None:
@@ -408,7 +413,7 @@ def test_a_wide_open_server_takes_any_number_but_no_unknown_name(index: Index) -
 
 def test_size_and_rate_are_bounded(index: Index) -> None:
     ask = Asker(index, bounds=Bounds(rate=0.001, burst=3, body=100))
-    assert ask(SEARCH + "?q=" + "x" * 9000).status == 414
+    assert ask(SEARCH + "?q=" + "x" * 40_000).status == 414
     assert ask(SEARCH, method="POST", headers={"content-length": "101"}).status == 413
     assert ask("/ext/static/outcrop.css", method="GET").status == 200
     refused = ask(SEARCH)

@@ -112,8 +112,8 @@ class _Carrier:
         under, _, inside = web.path_params["path"].partition("/")
         try:
             params = parse_query(web.scope["query_string"].decode("latin-1"))
-        except (UsageError, ValueError) as error:
-            return problems.problem(400, str(error))
+        except UsageError as error:
+            return problems.problem(400, error.what, error.fix)
         request = Request(inside if under == BASE.strip("/") else "", params, OWNER, BASE, web.state.nonce)
         if self._left <= 0:
             return problems.problem(503, "too many requests at once", "Ask again", {"Retry-After": "1"})

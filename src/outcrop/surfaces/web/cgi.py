@@ -24,7 +24,7 @@ from outcrop.app import open
 from outcrop.choice import make_embedder
 from outcrop.config import load_settings
 from outcrop.errors import OutcropError, UsageError
-from outcrop.model import Kind
+from outcrop.model import Kind, Mode
 from outcrop.sources.fossil_capabilities import capabilities_of, may_see
 from outcrop.sources.fossil_repository import opened, setting
 from outcrop.surfaces.extroot import CHECK
@@ -135,9 +135,9 @@ def answer(call: Call, branch: str | None = None) -> Response:
             return _refusal(call, 400, error.what, error.fix)
         with open(call.repository, branch=branch) as index:
             site = Site(index, PATIENCE)
-            if any(name == "q" for name, _ in params):
-                site.load_model()
             request = Request(call.path, params, Reader(kinds), call.base, call.nonce, skin=True)
+            if request.get("q") and request.get("mode") != Mode.KEYWORD:
+                site.load_model()
             return respond(site, FossilLinks(call.uri), request, call.method)
     except TookTooLong:
         return _refusal(call, 504, "that took too long", "Ask for less, or try again in a moment.")

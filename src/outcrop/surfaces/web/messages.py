@@ -9,8 +9,10 @@ from urllib.parse import parse_qsl
 from outcrop.errors import UsageError
 from outcrop.model import Kind
 
-MAX_QUERY_BYTES = 8192
-"""Of a query string; a question has at most 2,000 characters."""
+MAX_QUERY_BYTES = 32_768
+"""Of a query string: a question has at most 2,000 characters, and each takes up to twelve bytes there."""
+
+MOST_FIELDS = 1000
 
 HTML = "text/html; charset=utf-8"
 
@@ -101,8 +103,11 @@ def parse_query(query: str) -> tuple[tuple[str, str], ...]:
     """Names and values of a query string. Bytes that are not UTF-8 become replacement characters.
 
     Raises:
-        UsageError: It is too long.
+        UsageError: It is too long, or has too many parts.
     """
     if len(query) > MAX_QUERY_BYTES:
         raise UsageError("the address is too long", f"Keep what follows the ? within {MAX_QUERY_BYTES:,} bytes")
-    return tuple(parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_QUERY_BYTES))
+    try:
+        return tuple(parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_FIELDS))
+    except ValueError:
+        raise UsageError("the address has too many parts", f"At most {MOST_FIELDS:,} after the ?") from None

@@ -114,7 +114,7 @@ def run(app: ASGIApp, listening: Listening, ready: Callable[[], None] = lambda: 
         ws="none",
         timeout_keep_alive=5,
         timeout_graceful_shutdown=LAST_SECONDS,
-        h11_max_incomplete_event_size=32_768,
+        h11_max_incomplete_event_size=65_536,
     )
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     server = _Server(config, ready)
