@@ -165,13 +165,13 @@ def _look_for(ref: Ref, outcome: Artifact, read: Read) -> Artifact | Skipped:
     except ManifestError as error:
         return _broken(ref, error.what)
     hash = ref.version.partition("+")[2]
-    last: Artifact | Skipped = outcome
     for place in places if hash else ():
         transcript = Ref(hash, Kind.MEDIA, place, hash, 0)
-        last = _assemble(ref, transcript, outcome, next(read([transcript])))
-        if isinstance(last, Artifact):
-            break
-    return last
+        text = next(read([transcript]))
+        # No listing let this path through, so nothing but what was indexed is taken from it.
+        if isinstance(text, Artifact) and text.ref.hash == hash:
+            return _assemble(ref, transcript, outcome, text)
+    return outcome if one is None else Skipped(ref.path or "", SkipReason.VANISHED, "its transcript changed")
 
 
 def _places(ref: Ref, one: Manifest) -> list[str]:
