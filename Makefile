@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup system demo test probe check bench clean
+.PHONY: setup system demo test probe check bench bench-quality clean
 
 $(BIN)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Outcrop needs Python 3.11 or newer; say: make PYTHON=python3.12 …") if sys.version_info < (3, 11) else 0'
@@ -41,6 +41,12 @@ bench: system setup
 	$(BENCHMARK)/index.py
 	$(BENCHMARK)/writes.py
 	$(BENCHMARK)/retrieval.py
+
+# Everything about retrieval quality. FILES=DIR adds repositories with judged files, AGAINST=FILE the rankings of another
+# system on them, CHOOSE=1 constants chosen with one repository left out.
+bench-quality: setup
+	$(BENCHMARK)/quality.py $(if $(FILES),--files $(FILES)) $(addprefix --against ,$(AGAINST)) \
+	  $(if $(FIGURE),--figure $(FIGURE)) $(if $(CHOOSE),--choose) $(if $(SCORES),--scores $(SCORES))
 
 check:
 	$(BIN)/ruff check .

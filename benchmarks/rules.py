@@ -9,13 +9,11 @@ rule is switched off alone, on the same indexes and in one run. Caveat: rules ov
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import outcrop
-from files import FILES, HITS, ndcg
+from files import ndcg, ranked
 from judged.corpora import NAMES
 from judged.labels import load_questions
 from outcrop import ranking
@@ -76,17 +74,17 @@ def passages(corpora: list[str] | tuple[str, ...]) -> float:
 
 def by_file(directory: Path) -> float:
     """Mean NDCG@10 over the repositories of a folder."""
-    questions = [json.loads(line) for line in (directory / "queries.jsonl").read_text("utf-8").splitlines()]
-    values = []
-    for repository in dict.fromkeys(question["repo"] for question in questions):
-        with outcrop.open(directory / repository) as index:
-            index.build()
-            for question in questions:
-                if question["repo"] == repository:
-                    hits = index.search(question["query"], k=HITS).hits
-                    files = list(dict.fromkeys(hit.path or "" for hit in hits))[:FILES]
-                    values.append(ndcg(files, question["files"]))
+    values = [ndcg(files, question["files"]) for question, _, files in ranked(directory, ["hybrid"])]
     return sum(values) / len(values)
+
+
+def settings() -> Iterator[tuple[str, Callable[[], object]]]:
+    """Neighbours of the ranking as it is: each rule off, and each constant halved and raised by half."""
+    yield from ((f"without: {rule}", switch) for rule, switch in _switches())
+    for rule, (name, _) in NUMBERS.items():
+        for factor in (0.5, 1.5):
+            value = getattr(ranking, name) * factor
+            yield f"{rule} × {factor}", lambda name=name, value=value: _set(name, value)
 
 
 def _switches() -> Iterator[tuple[str, Callable[[], object]]]:
