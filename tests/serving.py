@@ -1,0 +1,63 @@
+"""``outcrop serve`` as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class Served:
+    """A running server.
+
+    Attributes:
+        process: It.
+        address: What it printed.
+        base: The same up to and without the path.
+    """
+
+    def __init__(self, process: subprocess.Popen[str], address: str) -> None:
+        self.process = process
+        self.address = address
+        self.base = address.split("/ext/")[0]
+
+    def interrupt(self) -> tuple[int, str]:
+        """Press Ctrl-C; returns exit code and what was said on stderr."""
+        self.process.send_signal(signal.SIGINT)
+        _, errors = self.process.communicate(timeout=20)
+        return self.process.returncode, errors
+
+
+def start(folder: Path, *options: str, **variables: str) -> subprocess.Popen[str]:
+    """Start it on a free port with the ``hash`` embedder, and do not wait."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "outcrop", "serve", str(folder), "--embedder", "hash", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OUTCROP_CONFIG": os.devnull} | variables,
+    )
+
+
+@contextmanager
+def serving(folder: Path, *options: str, **variables: str) -> Iterator[Served]:
+    """A server that answers, ended afterwards."""
+    process = start(folder, "--port", "0", *options, **variables)
+    assert process.stdout is not None
+    watchdog = threading.Timer(60, process.kill)
+    watchdog.start()
+    try:
+        address = process.stdout.readline().strip()
+        if not address.startswith("http://"):
+            process.kill()
+            raise AssertionError(process.communicate()[1])
+        yield Served(process, address)
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.communicate()
