@@ -149,6 +149,20 @@ def test_captions_that_grow_word_by_word_are_told_once() -> None:
     assert said(text) == [(1.0, 2.0, "we are"), (2.0, 3.0, "here"), (3.0, 4.0, "now and stay")]
 
 
+def test_an_empty_upper_line_is_no_end() -> None:
+    text = vtt(
+        "00:01.000 --> 00:02.000\n\nhello<00:01.500><c> there</c>",
+        "00:02.000 --> 00:02.010\nhello there\n ",
+        "00:02.010 --> 00:03.000\nhello there\nagain",
+    )
+    assert said(text) == [(1.0, 2.01, "hello there"), (2.01, 3.0, "again")]
+
+
+def test_an_empty_caption_does_not_take_the_name_of_the_next() -> None:
+    text = vtt("00:01.000 --> 00:02.000", "name\n00:02.000 --> 00:03.000\nhello", "NOTE\nsaid by nobody")
+    assert said(text) == [(2.0, 3.0, "hello")]
+
+
 def test_what_is_said_twice_is_told_twice() -> None:
     text = vtt(
         "00:01.000 --> 00:02.000\nAgain.",

@@ -83,9 +83,9 @@ def parse(text: str) -> list[Cue]:
 def _blocks(lines: Sequence[str], with_header: bool) -> Iterator[_Block]:
     """Captions in the order of the file, still with their markup.
 
-    In WebVTT a blank line ends a caption; what then stands before the next timing line is its name. In SubRip blank
-    lines end nothing, because there are captions that hold some; only a number right before the next timing is taken
-    off.
+    In WebVTT a blank line ends a caption, unless nothing was said in it yet; what then stands before the next timing
+    line is its name. In SubRip blank lines end nothing, because there are captions that hold some; only a number right
+    before the next timing is taken off.
     """
     block: _Block | None = None
     number = 0
@@ -95,7 +95,7 @@ def _blocks(lines: Sequence[str], with_header: bool) -> Iterator[_Block]:
         timing = None if aside and not in_header else _TIMING.match(line)
         if timing:
             if block is not None:
-                number = _without_number(block, number)
+                number = _without_name(block, place) if with_header else _without_number(block, number)
                 yield block
             start = _seconds(timing.groups()[:4])
             block = _Block(start, max(start, _seconds(timing.groups()[4:])))
@@ -103,7 +103,7 @@ def _blocks(lines: Sequence[str], with_header: bool) -> Iterator[_Block]:
         elif not line or not (line.strip() or _is_padding(block, with_header)):
             aside = in_header = False
             after_blank = True
-        elif with_header and after_blank:
+        elif with_header and after_blank and (block is None or block.lines or _BLOCK.match(line)):
             aside = aside or _BLOCK.match(line) is not None
         elif block is None and _NUMBER.fullmatch(line.strip()):
             number = int(line)
@@ -117,6 +117,13 @@ def _blocks(lines: Sequence[str], with_header: bool) -> Iterator[_Block]:
 def _is_padding(block: _Block | None, with_header: bool) -> bool:
     """Whether a line of spaces is part of a caption: automatic WebVTT fills the upper of two lines with one."""
     return with_header and block is not None and not block.lines
+
+
+def _without_name(block: _Block, place: int) -> int:
+    """Take the next caption's name off this one, which is empty then. Returns 0: names are no numbers."""
+    if len(block.lines) == 1 and block.lines[0][2] and block.lines[0][0] == place - 1:
+        block.lines.pop()
+    return 0
 
 
 def _without_number(block: _Block, number: int) -> int:
