@@ -214,7 +214,8 @@ class DatabaseFile:
             for suffix in ("", "-wal", "-shm"):
                 self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
         with suppress(OSError):
-            self.beside(".lock").unlink(missing_ok=True)
+            for suffix in (".lock", ".next", ".turn"):
+                self.beside(suffix).unlink(missing_ok=True)
             if self.path.parent.name == ".outcrop":
                 (self.path.parent / ".gitignore").unlink(missing_ok=True)
             if self.path.parent.name in (".outcrop", "outcrop"):

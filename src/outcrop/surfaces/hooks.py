@@ -154,14 +154,14 @@ def install_fossil(repository: Path, flags: Mapping[str, Any]) -> Plan:
         SourceError: The repository cannot be read, or its hooks are not as Fossil writes them.
     """
     value = _fossil_hooks(repository)
-    mark = f"{_FOSSIL_MARK} ({'first' if value is None else 'added'})"
+    mark = f"{_FOSSIL_MARK}, {'first' if value is None else 'added'}"
     entry = _fossil_entry(repository, mark, flags)
     if value is None:
         return Plan((Setting(repository, "hooks", None, f"[{entry}]"),), _FOSSIL_REMARKS)
     ours = _our_entry(value)
     if ours:
         if ours[2] == "first":
-            entry = _fossil_entry(repository, f"{_FOSSIL_MARK} (first)", flags)
+            entry = _fossil_entry(repository, f"{_FOSSIL_MARK}, first", flags)
         fresh = value.replace(ours[1], entry)
         return Plan((Setting(repository, "hooks", value, fresh),) if fresh != value else (), _FOSSIL_REMARKS)
     inside = value.rstrip()
@@ -203,7 +203,7 @@ def _our_entry(value: str) -> tuple[str, str, str] | None:
         raise UsageError("the hooks of this repository are not readable", "Look at: fossil hook list") from error
     for entry in entries if isinstance(entries, list) else ():
         command = entry.get("cmd", "") if isinstance(entry, dict) else ""
-        mark = re.match(rf"{re.escape(_FOSSIL_MARK)} \((first|added)\);", str(command))
+        mark = re.match(rf"{re.escape(_FOSSIL_MARK)}, (first|added);", str(command))
         if mark:
             # The text as it stands: only if nobody wrote the list anew is it the one that we put in.
             for text in (_json(entry), json.dumps(entry)):
