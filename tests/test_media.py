@@ -552,6 +552,7 @@ class TestVerifying:
                 "media/a.json": manifest("media/notes.txt", uri="my%20talk.mp4"),
                 "media/b.json": manifest("media/notes.txt", uri=talk.as_uri()),
                 "media/c.json": manifest("media/notes.txt", uri="gone.mp4"),
+                "media/d.json": manifest("media/notes.txt", uri="http://[broken"),
             },
         )
         with outcrop.open(garden) as index:
@@ -560,6 +561,7 @@ class TestVerifying:
                 "media/a.json": (True, str(garden / "my talk.mp4")),
                 "media/b.json": (True, str(talk)),
                 "media/c.json": (False, str(garden / "gone.mp4")),
+                "media/d.json": (None, "http://[broken"),
                 "media/roses/roses.json": (None, "https://media.example.org/roses.ogg"),
                 "media/talk.json": (None, "https://media.example.org/talk.mp4"),
             }
@@ -607,6 +609,14 @@ class TestAdding:
         added = add_media(index, str(garden / "films/my talk.mp4"), garden / "notes.txt")
         assert added.path == "media/my talk.json"
 
+    def test_a_file_whose_name_is_not_text(self, index: outcrop.Index, garden: Path) -> None:
+        odd = Path(os.fsdecode(os.fsencode(garden) + b"/b\xffd #1.mp4"))
+        odd.write_bytes(TALK)
+        added = add_media(index, str(odd), garden / "notes.txt", to="media/odd.json")
+        assert added.manifest.uri == "b%FFd%20%231.mp4"
+        assert [each.ok for each in verify_all(index, [])] == [True]
+        assert verify_all(index, [str(odd)])[0].manifest == "media/odd.json"
+
     def test_a_file_of_this_machine_alone_is_remarked_upon(self, index: outcrop.Index, garden: Path) -> None:
         away = garden.parent / "away.ogg"
         away.write_bytes(b"OggS")
@@ -632,12 +642,23 @@ class TestAdding:
             ({"text": "media/binary.txt"}, FormatError, "is no transcript: binary"),
             ({"text": "media/film.mp3"}, FormatError, "is no transcript: binary"),
             ({"text": "media/empty.txt"}, FormatError, "is empty"),
+            ({"text": "media/long.txt"}, FormatError, "more than the 1,048,576 of a file that is indexed"),
+            ({"sha3": "0" * 64}, UsageError, "not what was said"),
+            ({"size": 1}, UsageError, "not what was said"),
         ],
     )
     def test_what_cannot_be_is_said_and_nothing_is_written(
         self, index: outcrop.Index, garden: Path, arguments: dict[str, object], error: type[Exception], message: str
     ) -> None:
-        write(garden, {"media/binary.txt": b"a\0b\0\xff", "media/film.mp3": b"ID3", "media/empty.txt": "\n"})
+        write(
+            garden,
+            {
+                "media/binary.txt": b"a\0b\0\xff",
+                "media/film.mp3": b"ID3",
+                "media/empty.txt": "\n",
+                "media/long.txt": "x\n" * 600_000,
+            },
+        )
         before = sorted(garden.rglob("*"))
         values: dict[str, object] = {
             "asset": str(garden / "films/my talk.mp4"),

@@ -14,7 +14,7 @@ from outcrop import decoding, manifest
 from outcrop.app import Index
 from outcrop.errors import FormatError, ManifestError, UsageError
 from outcrop.media.assets import is_manifest_path, list_media, name_of, split
-from outcrop.media.verifying import Report, measure, size_of
+from outcrop.media.verifying import Report, measure, read_whole, size_of
 from outcrop.model import Manifest, SkipReason
 
 _MARKS = {"git": (".git",), "fossil": (".fslckout", "_FOSSIL_")}
@@ -73,7 +73,7 @@ def add_media(
     """
     root = _working_folder(index)
     inside = _inside(root, text, "the transcript")
-    _see_that_it_is_text(text)
+    _see_that_it_is_text(text, index.settings.max_bytes)
     uri, copy, remark = _place_of(root, asset)
     path = _target(root, to, uri, inside)
     place = root / path
@@ -81,7 +81,7 @@ def add_media(
         raise UsageError(f"{path} is there already", "Name another place with --to, or replace it with --force")
     copy = copy or file
     if copy is not None:
-        size, sha3 = measure(copy, progress)
+        size, sha3 = _as_said(copy, measure(copy, progress), size, sha3)
     if size is None or sha3 is None or not _SHA3.fullmatch(sha3):
         raise UsageError(
             f"{asset} is elsewhere, and Outcrop downloads nothing",
@@ -102,6 +102,16 @@ def add_media(
     finally:
         scratch.unlink(missing_ok=True)
     return Added(path, one, "; ".join(filter(None, (remark, _left_out(index, path)))))
+
+
+def _as_said(copy: Path, measured: tuple[int, str], size: int | None, sha3: str | None) -> tuple[int, str]:
+    """What was measured, unless its author said something else."""
+    if (size is not None and size != measured[0]) or (sha3 is not None and sha3.lower() != measured[1]):
+        raise UsageError(
+            f"{copy} has {measured[0]:,} bytes and the SHA3-256 {measured[1]}, not what was said",
+            "Give the right file, or leave --sha3 and --bytes out",
+        )
+    return measured
 
 
 def _left_out(index: Index, path: str) -> str:
@@ -140,9 +150,12 @@ def _inside(root: Path, path: Path, what: str) -> str:
     return whole.relative_to(root.resolve()).as_posix()
 
 
-def _see_that_it_is_text(path: Path) -> None:
-    size_of(path)
-    found = decoding.refuse_name(path.name) or decoding.decode(path.read_bytes(), path.name, by_hand=True)
+def _see_that_it_is_text(path: Path, limit: int) -> None:
+    if (size := size_of(path)) > limit:
+        raise FormatError(
+            f"{path} has {size:,} bytes, more than the {limit:,} of a file that is indexed", "See the setting max_bytes"
+        )
+    found = decoding.refuse_name(path.name) or decoding.decode(read_whole(path), path.name, by_hand=True)
     if isinstance(found, SkipReason):
         raise FormatError(f"{path} is no transcript: {found}", "Give plain text, WebVTT or SubRip")
     if not found.strip():
@@ -159,7 +172,7 @@ def _place_of(root: Path, asset: str) -> tuple[str, Path | None, str]:
     size_of(file)
     whole = file.resolve()
     if whole.is_relative_to(root.resolve()):
-        return quote(whole.relative_to(root.resolve()).as_posix()), file, ""
+        return quote(os.fsencode(whole.relative_to(root.resolve()).as_posix())), file, ""
     return whole.as_uri(), file, "its URI names a file of this machine, which is of no use on another"
 
 

@@ -89,7 +89,7 @@ def local_copy(index: Index, one: Manifest) -> Path | None:
         return Path(url2pathname(parts.path)) if parts.netloc in ("", "localhost") else None
     if parts.scheme or parts.netloc:
         return None
-    return index.source.root / unquote(parts.path)
+    return index.source.root / unquote(parts.path, errors="surrogateescape")
 
 
 def _asset(artifact: Artifact, one: Manifest) -> Asset:
@@ -111,13 +111,13 @@ def is_manifest_path(path: str) -> bool:
 
 
 def split(uri: str) -> SplitResult:
-    """The parts of a URI; one that has no right parts is all path."""
+    """The parts of a URI; one that has no right parts is all path, below a scheme that nothing has."""
     try:
         return urlsplit(uri)
     except ValueError:
-        return SplitResult("", "", uri, "", "")
+        return SplitResult("?", "", uri, "", "")
 
 
 def name_of(uri: str) -> str:
     """The file name that a URI ends in; empty where it ends in none."""
-    return PurePosixPath(unquote(split(uri).path)).name
+    return PurePosixPath(unquote(split(uri).path, errors="surrogateescape")).name

@@ -166,13 +166,28 @@ def measure(file: Path, progress: Report | None = None) -> tuple[int, str]:
     total = size_of(file)
     hasher = hashlib.sha3_256()
     size = 0
-    with file.open("rb") as stream:
-        while block := stream.read(BLOCK):
-            hasher.update(block)
-            size += len(block)
-            if progress is not None:
-                progress(Progress("hashing", size // MEGA, max(1, total // MEGA)))
+    try:
+        with file.open("rb") as stream:
+            while block := stream.read(BLOCK):
+                hasher.update(block)
+                size += len(block)
+                if progress is not None:
+                    progress(Progress("hashing", size // MEGA, max(1, total // MEGA)))
+    except OSError as error:
+        raise _unreadable(file, error) from error
     return size, hasher.hexdigest()
+
+
+def read_whole(file: Path) -> bytes:
+    """The bytes of a small file.
+
+    Raises:
+        UsageError: There is none, or it cannot be read.
+    """
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise _unreadable(file, error) from error
 
 
 def size_of(file: Path) -> int:
@@ -184,7 +199,11 @@ def size_of(file: Path) -> int:
     try:
         status = file.stat()
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}", "Name the downloaded file") from error
+        raise _unreadable(file, error) from error
     if not stat.S_ISREG(status.st_mode):
-        raise UsageError(f"{file} is not a file", "Name the downloaded file")
+        raise UsageError(f"{file} is not a file", "Name a file that can be read")
     return status.st_size
+
+
+def _unreadable(file: Path, error: OSError) -> UsageError:
+    return UsageError(f"{file} cannot be read: {error.strerror or error}", "Name a file that can be read")
