@@ -56,6 +56,7 @@ def serving(folder: Path, *options: str, **variables: str) -> Iterator[Served]:
         if not address.startswith("http://"):
             process.kill()
             raise AssertionError(process.communicate()[1])
+        watchdog.cancel()
         yield Served(process, address)
     finally:
         watchdog.cancel()

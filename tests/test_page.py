@@ -346,7 +346,7 @@ def test_every_answer_has_security_headers_and_its_own_nonce(ask: Asker) -> None
     assert re.search(r"\sstyle=|\son\w+=|javascript:", first.text) is None
     for answer in (first, ask("/nowhere"), ask(API + "search")):
         assert answer.headers["x-content-type-options"] == "nosniff"
-        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["referrer-policy"] == "same-origin"
         assert "access-control-allow-origin" not in answer.headers
 
 

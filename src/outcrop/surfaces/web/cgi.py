@@ -29,6 +29,7 @@ from outcrop.sources.fossil_capabilities import capabilities_of, may_see
 from outcrop.sources.fossil_repository import opened, setting
 from outcrop.surfaces.extroot import CHECK
 from outcrop.surfaces.render import outcome
+from outcrop.surfaces.web.addresses import Addresses
 from outcrop.surfaces.web.links import FossilLinks
 from outcrop.surfaces.web.messages import Reader, Request, Response, parse_query
 from outcrop.surfaces.web.problems import FIX_FOR_STRANGERS, error_page, problem
@@ -163,7 +164,8 @@ def _is_overloaded(call: Call) -> bool:
 def _closed(call: Call) -> Response:
     """For a reader who may see no kind at all: as for any page of such a repository, the way to the login."""
     if call.user == NOBODY and not call.for_programs:
-        here = f"{call.base}/{call.path}" + (f"?{call.query}" if call.query else "")
+        here = Addresses(call.base).search() if call.path == "search" else f"{call.base}/{call.path}"
+        here += f"?{call.query}" if call.query else ""
         return Response(302, b"", headers={"Location": f"{call.uri}/login?g={quote(here, safe='/')}"})
     return _refusal(call, 403, "you may read nothing that is searched here", "Log in as somebody who may.")
 
