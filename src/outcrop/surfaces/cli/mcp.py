@@ -19,7 +19,7 @@ from outcrop.surfaces.cli.options import (
 )
 from outcrop.surfaces.cli.terminal import is_terminal, note, show
 from outcrop.surfaces.mcp.clients import CLIENTS, Change, install, uninstall
-from outcrop.surfaces.render import harmless_line
+from outcrop.surfaces.render import harmless, harmless_line
 
 if TYPE_CHECKING:
     from outcrop.app import Index
@@ -114,7 +114,7 @@ def _set_up(place: Path, installed: str | None, uninstalled: str | None, name: s
         show(f"{client.title} {done} ({harmless_line(str(change.path))})")
         return
     for line in change.lines():
-        show(harmless_line(line))
+        show(harmless(line))
     if not yes:
         _ask(change)
     change.make()

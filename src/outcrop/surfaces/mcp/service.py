@@ -49,11 +49,13 @@ class Service:
         self._turn = threading.Lock()
         self._index: Index | None = None
         self._ready = threading.Event()
+        self._starter: threading.Thread | None = None
         self._loader: threading.Thread | None = None
 
     def start(self) -> None:
         """Open the index and load its model, in the background."""
-        threading.Thread(target=self._start, daemon=True).start()
+        self._starter = threading.Thread(target=self._start, daemon=True)
+        self._starter.start()
 
     def _start(self) -> None:
         try:
@@ -113,7 +115,10 @@ class Service:
 
     def close(self) -> None:
         """Let go of the index, after the model that may be loading: its engine must not be torn down under it."""
-        loader = self._loader
+        if self._starter is not None:
+            self._starter.join()
+        with self._turn:
+            loader = self._loader
         if loader is not None:
             loader.join()
         with self._turn:
