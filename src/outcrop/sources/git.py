@@ -133,7 +133,9 @@ class GitSource:
         }
         top = str(self.root)
         named = {os.path.join(top, os.fsdecode(folder)).rstrip(os.sep) for folder in tracked}
-        folders = named | FolderSource(self.root, self._options).places().folders
+        walked = FolderSource(self.root, self._options).places().folders
+        # A sparse checkout leaves folders out, and whoever deleted one need not have committed that.
+        folders = walked | {folder for folder in named - walked if Path(folder).is_dir()}
         return git_places([snapshot.repository for snapshot in snapshots], folders)
 
     def revision(self, seen: Mapping[str, Seen]) -> str:

@@ -134,7 +134,8 @@ class FileEvents:
             folders = [folder for folder in self._places.all() if folder.isprintable() or _is_text(folder)]
             self._folders = frozenset(folders)
             try:
-                fresh = RustNotify(folders, False, False, 0, False, True)
+                # The last argument would pass over refused folders, and with them over the system's limit.
+                fresh = RustNotify(folders, False, False, 0, False, False)
             except FileNotFoundError:
                 continue  # one of them went in between
             except (OSError, WatchfilesRustInternalError) as error:
