@@ -132,7 +132,7 @@ class ProjectTables:
                     *(project.revision, project.space.model, project.space.dim, project.imported),
                 ),
             )
-            dropped = views.drop_unplaced(database)
+            dropped = views.drop_unplaced(database, name)
             views.mirror(database, name, {key[2] for key in there ^ wanted})
         return dropped
 
@@ -141,7 +141,7 @@ class ProjectTables:
         with self.file.changing() as database:
             database.execute(f"DELETE FROM fx_vec_member WHERE project = ? AND {_OURS}", (name,))
             database.execute("DELETE FROM fx_vec_project WHERE project = ?", (name,))
-            return views.drop_unplaced(database)
+            return views.drop_unplaced(database, name)
 
 
 def _members(database: sqlite3.Connection, name: str) -> frozenset[views.MemberKey]:

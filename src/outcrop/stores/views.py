@@ -98,8 +98,12 @@ def change(database: sqlite3.Connection, worktree: str, difference: Difference) 
     return dropped
 
 
-def drop_unplaced(database: sqlite3.Connection) -> Replaced:
-    """Delete artifacts that no view names: this source's, and what an import that was stopped left of a peer's."""
+def drop_unplaced(database: sqlite3.Connection, project: str = "") -> Replaced:
+    """Delete artifacts that no view names: this source's, and what an import that was stopped left of a peer's.
+
+    Returns:
+        How much of this project is gone.
+    """
     artifacts = database.execute(
         "SELECT project, hash FROM fx_vec_artifact a"
         " WHERE NOT EXISTS(SELECT 1 FROM fx_vec_member m WHERE m.project = a.project AND m.hash = a.hash)"
@@ -107,11 +111,11 @@ def drop_unplaced(database: sqlite3.Connection) -> Replaced:
         " AND NOT (project = '' AND skip IS NOT NULL AND hash IN (SELECT hash FROM fx_vec_skip))"
     ).fetchall()
     ids = [
-        row[0]
+        (artifact[0], row[0])
         for artifact in artifacts
         for row in database.execute("SELECT id FROM fx_vec_chunk WHERE project = ? AND hash = ?", artifact).fetchall()
     ]
-    delete_chunks(database, ids)
+    delete_chunks(database, [id for _, id in ids])
     database.executemany("DELETE FROM fx_vec_artifact WHERE project = ? AND hash = ?", artifacts)
     # A part that no corpus takes (a notebook's raw cells) stays stored and stays out of sight.
     (unplaced_parts,) = database.execute(
@@ -120,7 +124,7 @@ def drop_unplaced(database: sqlite3.Connection) -> Replaced:
         " WHERE m.project = c.project AND m.hash = c.hash AND m.part = c.part))"
     ).fetchone()
     set_meta(database, "unplaced", "parts" if unplaced_parts else "none")
-    return Replaced(len(artifacts), len(ids))
+    return Replaced(sum(name == project for name, _ in artifacts), sum(name == project for name, _ in ids))
 
 
 def drop_corpus(database: sqlite3.Connection, worktree: str, corpus: str) -> None:
