@@ -92,6 +92,18 @@ def test_hits_are_those_of_the_index(port: int, index: Index, mode: Any) -> None
     assert (read["path"], read["text"]) == ("src/kettle.py", "def boil(water):")
 
 
+def test_words_alone_are_had_by_another_address(port: int) -> None:
+    async def run() -> tuple[Any, Any]:
+        async with Client(f"http://127.0.0.1:{port}/mcp?text-only") as client:
+            listed = await client.list_tools()
+            return listed.tools, await client.call_tool("semantic_search", {"query": "boil water", "k": 2})
+
+    listed, result = anyio.run(run)
+    assert [tool.output_schema for tool in listed] == [None, None, None]
+    assert result.structured_content is None
+    assert result.content[0].text.startswith("hybrid: 2 hits")
+
+
 def test_clients_at_the_same_time(port: int) -> None:
     async def one(at: int, found: list[int]) -> None:
         async with Client(f"http://127.0.0.1:{port}/mcp") as client:

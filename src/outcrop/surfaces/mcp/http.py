@@ -19,6 +19,9 @@ LOOPBACK_ORIGINS = tuple(f"http://{host}" for host in LOOPBACK_HOSTS)
 LARGEST_BODY = 1 << 20
 """Bytes of one request: a question is a line."""
 
+TEXT_ONLY = b"text-only"
+"""As the query of the address (``/mcp?text-only``): what ``outcrop mcp --text-only`` is over standard input."""
+
 
 class McpEndpoint:
     """The application. Every request stands alone, so that a restart of the server breaks no client's session.
@@ -37,26 +40,32 @@ class McpEndpoint:
         origins: Sequence[str] = LOOPBACK_ORIGINS,
     ) -> None:
         self._service = Service(open_index, keeps=False)
-        self._manager = StreamableHTTPSessionManager(
-            make_server(self._service),
-            stateless=True,
-            json_response=True,
-            security_settings=TransportSecuritySettings(
-                enable_dns_rebinding_protection=True, allowed_hosts=list(hosts), allowed_origins=list(origins)
-            ),
-            max_request_body_size=LARGEST_BODY,
+        security = TransportSecuritySettings(
+            enable_dns_rebinding_protection=True, allowed_hosts=list(hosts), allowed_origins=list(origins)
+        )
+        self._structured, self._text_only = (
+            StreamableHTTPSessionManager(
+                make_server(self._service, structured=structured),
+                stateless=True,
+                json_response=True,
+                security_settings=security,
+                max_request_body_size=LARGEST_BODY,
+            )
+            for structured in (True, False)
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        await self._manager.handle_request(scope, receive, send)
+        asked = scope.get("query_string", b"").split(b"&")
+        manager = self._text_only if TEXT_ONLY in asked else self._structured
+        await manager.handle_request(scope, receive, send)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Has to be open while requests come in; can be entered once."""
         self._service.start()
         try:
-            async with self._manager.run():
+            async with self._structured.run(), self._text_only.run():
                 yield
         finally:
             self._service.close()

@@ -14,7 +14,7 @@ from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Pa
 
 import outcrop
 from outcrop.errors import OutcropError
-from outcrop.schemas import check_arguments
+from outcrop.schemas import check_arguments, schema_of
 from outcrop.surfaces.mcp import tools
 from outcrop.surfaces.mcp.service import Service
 from outcrop.surfaces.render import INVALID_PARAMS, explain, harmless, outcome
@@ -64,6 +64,7 @@ def make_server(service: Service, *, structured: bool = True) -> Server[Any]:
         instructions=tools.INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        get_tool_input_schema=lambda name: schema_of(tools.TOOLS[name].function) if name in tools.TOOLS else None,
     )
     # What is asked is nobody else's business: no spans for whatever telemetry the environment sets up.
     server.middleware.clear()

@@ -64,6 +64,8 @@ def _place(at: int, hit: Hit) -> str:
     if hit.name:
         parts.append(_short(hit.name, LONGEST_NAME))
     parts.append(f"{hit.score:.2f}")
+    if hit.uri is not None:
+        parts.append(_short(hit.uri, LONGEST_PLACE))
     return harmless_line(" ".join(parts))
 
 
