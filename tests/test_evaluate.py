@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import outcrop
+from fossil_program import Bestiary
 from outcrop import comparison, metrics
 from outcrop.choice import other
 from outcrop.comparison import compare
@@ -711,6 +712,21 @@ def test_a_copy_answers_as_the_index_does(index: outcrop.Index) -> None:
         empty.close()
     finally:
         copy.close()
+
+
+def test_a_fossil_repository_is_only_read(bestiary: Bestiary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("OUTCROP_CONFIG", "/dev/null")
+    repository = bestiary.copy(tmp_path)
+    with outcrop.open(repository, settings={"embedder": "hash"}) as index:
+        index.build()
+        (hit, *_) = index.search("the", k=1, mode="keyword").hits
+        before = repository.read_bytes()
+        file = questions(tmp_path, asking(hit.text[:200], hit.path or hit.hash))
+        found = compare(index, file, embedders=["hash", "hash=@64"], modes=["hybrid", "keyword"])
+        assert [row.ndcg.mean for row in found.rows] == [1.0, 1.0, 1.0]
+        assert found.embedded[0].passages > 5
+        assert repository.read_bytes() == before
 
 
 def test_settings_of_one_embedder_are_none_of_anothers() -> None:
