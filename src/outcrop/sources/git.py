@@ -132,7 +132,7 @@ class GitSource:
             snapshot.prefix + entry.path.rpartition(b"/")[0] for snapshot in snapshots for entry in snapshot.entries()
         }
         top = str(self.root)
-        named = {os.path.join(top, os.fsdecode(folder)).rstrip(os.sep) for folder in tracked}
+        named = {f"{top}/{os.fsdecode(folder)}".rstrip("/") for folder in tracked}
         walked = FolderSource(self.root, self._options).places().folders
         # A sparse checkout leaves folders out, and whoever deleted one need not have committed that.
         folders = walked | {folder for folder in named - walked if Path(folder).is_dir()}
