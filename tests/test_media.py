@@ -23,6 +23,9 @@ from outcrop.media.verifying import check, verify_all
 from outcrop.model import Artifact, Kind, Manifest, Ref, Skipped, SkipReason
 from outcrop.reports import Progress
 from outcrop.surfaces.cli import main
+from outcrop.surfaces.mcp.texts import answer_text
+from outcrop.surfaces.web.addresses import Addresses
+from outcrop.surfaces.web.cards import card
 from repositories import ISOLATED, commit, git, make_repository, opened_files, write
 
 Run = Callable[..., tuple[int, str, str]]
@@ -481,6 +484,22 @@ def test_imported_vectors_have_their_times_again(tmp_path: Path) -> None:
         assert report.missing == 0
         (hit,) = index.search("motor runs dry", kind="media", k=1).hits
         assert hit.uri == "https://media.example.org/talk.mp4#t=1200,1209.25"
+
+
+def test_pages_and_agents_are_led_to_the_moment(plain: Home) -> None:
+    plain.put(FILES)
+    with plain.open() as index:
+        index.build()
+        answer = index.search("motor runs dry", kind="media")
+        at = Addresses("/search")
+        cards = {hit.transcript: card(1, hit, answer, frozenset(), [], "", at) for hit in reversed(answer.hits)}
+        talk, roses = cards["media/talk.vtt"], cards["media/roses/roses.txt"]
+        assert (talk.where, [(link.href, link.label, link.outside) for link in talk.links]) == (
+            "20:00–20:09",
+            [("https://media.example.org/talk.mp4#t=1200,1209.25", "Play from 20:00", True)],
+        )
+        assert [link.label for link in roses.links] == ["Open the recording"]
+        assert "https://media.example.org/talk.mp4#t=1200,1209.25" in answer_text(answer, full=False)
 
 
 class TestVerifying:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from outcrop.model import Answer, Hit, Kind, Mode
-from outcrop.surfaces.render import excerpt, harmless_line, passage
+from outcrop.surfaces.render import clock, excerpt, harmless_line, passage
 from outcrop.surfaces.web.addresses import Addresses
 from outcrop.surfaces.web.highlight import Shown, dedent, dress, reads_as_prose
 from outcrop.surfaces.web.links import Link, Place
@@ -117,7 +117,7 @@ def card(
         hit=hit,
         score=score_of(hit, answer),
         found_by=FOUND_BY[hit.mode],
-        links=links,
+        links=[*links, *asset_links(hit)],
         more=more_lines(hit, query, at),
         lines=dress(dedent(shown), hit.path, hit.kind),
         left=len(lines) - len(shown),
@@ -141,12 +141,21 @@ def place_parts(kind: Kind, path: str | None, hash: str, record: str = "") -> tu
 
 
 def lines_in_words(hit: Hit) -> str:
-    """``line 12``, ``lines 12–40``, ``cell 3, lines 1–9``; empty where lines are not what people look for."""
+    """``line 12``, ``lines 12–40``, ``cell 3, lines 1–9``, ``0:41–1:16``; empty where lines mean nothing."""
     first, last = hit.lines
+    if hit.start is not None and hit.end is not None:
+        return f"{clock(hit.start)}–{clock(hit.end)}"
     lines = f"line {first}" if first == last else f"lines {first}–{last}"
     if hit.cell is not None:
         return f"cell {hit.cell + 1}, {lines}"
     return "" if hit.path is None or hit.kind in (Kind.WIKI, Kind.TECHNOTE) else lines
+
+
+def asset_links(hit: Hit) -> list[Link]:
+    """To the moment in a recording, where it is on the web."""
+    if hit.uri is None or not hit.uri.lower().startswith(("https://", "http://")):
+        return []
+    return [Link(hit.uri, "Open the recording" if hit.start is None else f"Play from {clock(hit.start)}", outside=True)]
 
 
 def score_of(hit: Hit, answer: Answer) -> Score:
