@@ -51,6 +51,11 @@ def test_line_ends_and_a_byte_order_mark_change_nothing(ends: str, mark: str) ->
     assert said(text) == [(1.0, 2.0, "One two"), (3.0, 4.0, "three")]
 
 
+def test_what_speech_recognition_prints() -> None:
+    text = "[00:00.000 --> 00:04.000]  And so we begin.\n[00:04.000 --> 01:00:07.500]  And go on\nand on.\n"
+    assert parse(text) == [Cue("And so we begin.", 0.0, 4.0, 1, 1), Cue("And go on and on.", 4.0, 3607.5, 2, 3)]
+
+
 def test_notes_styles_and_regions_are_not_said() -> None:
     text = vtt(
         "STYLE\n::cue { color: red }",

@@ -2,7 +2,8 @@
 
 Formats: https://www.w3.org/TR/webvtt1/ and, for SubRip, which nobody ever wrote down, what is found in the wild. Both
 are read by one pass that forgives what players forgive: either decimal mark, hours left out, missing numbers and blank
-lines, markup of the other format. Captions that roll (each shows the end of the one before) are told once.
+lines, markup of the other format; also ``[00:01.000 --> 00:04.000] words``, as speech recognition prints them. Captions
+that roll (each shows the end of the one before) are told once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SNIFFED_LINES = 12
 """Lines that hold text, among which a file without a header must have a time to count as SubRip."""
 
 _TIME = r"(?:(\d{1,4})\s?:\s?)?(\d{1,2})\s?:\s?(\d{1,2})(?:\s?[.,]\s?(\d{1,9}))?(?!\d)"
-_TIMING = re.compile(rf"\s*{_TIME}\s*-{{1,2}}>\s*{_TIME}", re.ASCII)
+_TIMING = re.compile(rf"\s*\[?{_TIME}\s*-{{1,2}}>\s*{_TIME}(?:\](.*))?", re.ASCII)
 _BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|$)")
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?(?:\s+([^<>]*))?>|</v>")
 _TAG = re.compile(
@@ -98,7 +99,9 @@ def _blocks(lines: Sequence[str], with_header: bool) -> Iterator[_Block]:
                 number = _without_name(block, place) if with_header else _without_number(block, number)
                 yield block
             start = _seconds(timing.groups()[:4])
-            block = _Block(start, max(start, _seconds(timing.groups()[4:])))
+            block = _Block(start, max(start, _seconds(timing.groups()[4:8])))
+            if timing[9]:
+                block.lines.append((place, timing[9], False))
             aside = in_header = after_blank = False
         elif not line or not (line.strip() or _is_padding(block, with_header)):
             aside = in_header = False
