@@ -305,6 +305,15 @@ def test_what_is_piped_in_is_answered_before_the_end(root: Path) -> None:
     assert run.stderr == b""
 
 
+def test_half_a_character_is_no_reason_not_to_answer(root: Path) -> None:
+    asked = request(1, "tools/call", name="semantic_search", arguments={"query": "boil \ud83d water \U0001f600"})
+    sent = b"".join(json.dumps(line).encode() + b"\n" for line in (greeting(), INITIALIZED, asked))
+    assert rb"\ud83d " in sent
+    run = subprocess.run(command(root), input=sent, capture_output=True, env=environment(), timeout=60, check=True)
+    found = [json.loads(line) for line in run.stdout.splitlines()][-1]
+    assert (found["id"], found["result"]["structuredContent"]["mode"]) == (1, "hybrid")
+
+
 def test_it_ends_with_its_client(root: Path) -> None:
     with talking(command(root)) as talk:
         talk.ask(greeting())

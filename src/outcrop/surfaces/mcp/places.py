@@ -21,6 +21,9 @@ MOST_CHARACTERS = 40_000
 
 MOST_GUESSES = 3
 
+LONGEST_NAME = 200
+"""Characters of a path that is repeated in a refusal."""
+
 _WITH_LINES = re.compile(
     r"(?P<path>.+?)(?: cell (?P<cell>\d{1,9}))?:(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?", re.DOTALL
 )
@@ -73,7 +76,8 @@ def _find(index: Index, place: Place) -> tuple[Document, Place]:
         if place.hash and found.hash != place.hash:
             found = replace(found, state="changed")
         return found, meant
-    raise UnknownArtifact(f"nothing at {place.path or place.hash!r} is indexed", _advice(index, place))
+    named = (place.path or place.hash or "")[:LONGEST_NAME]
+    raise UnknownArtifact(f"nothing at {named!r} is indexed", _advice(index, place))
 
 
 def _readings(index: Index, place: Place) -> Iterator[Place]:

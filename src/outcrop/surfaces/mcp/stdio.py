@@ -90,6 +90,9 @@ class Wire:
                 self._open.discard(repr(params.get("requestId")) if isinstance(params, dict) else "")
         if answer is not None:
             self._send(answer)
+        if message is not None and rb"\ud" in line.lower():
+            # Half of a character that a client cut in two: the SDK would drop the whole message without an answer.
+            line = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         # The SDK meets the request only now, so that of two answers its own always is the second.
         self._lines.put(line)
 
