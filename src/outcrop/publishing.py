@@ -22,6 +22,7 @@ from outcrop.reports import Exchanged
 from outcrop.sources.git_plumbing import discover
 from outcrop.transfer import git_exchange, git_history
 from outcrop.transfer.git_exchange import Advertised
+from outcrop.transfer.git_network import shown
 from outcrop.transfer.git_ref import REF, GitTransfer, resolve
 
 ATTEMPTS = 8
@@ -153,7 +154,7 @@ def push(source: Source, store: VectorStore, remote: str | None, unpublished: bo
             return done
         time.sleep(random.uniform(0, SECONDS_APART * (attempt + 1)))
     raise StoreError(
-        f"others pushed vectors to {git_exchange.shown(name)} faster than this could, {ATTEMPTS} times",
+        f"others pushed vectors to {shown(name)} faster than this could, {ATTEMPTS} times",
         "Try again in a moment",
     )
 
@@ -173,9 +174,7 @@ def pull(source: Source, expected: Space, remote: str | None) -> Exchanged:
     repository = repository_of(source)
     name = git_exchange.choose(repository, remote)
     if git_exchange.ask(repository, name).vectors is None:
-        raise StoreError(
-            f"{git_exchange.shown(name)} has no vectors yet", "Where the repository is indexed, run: outcrop push"
-        )
+        raise StoreError(f"{shown(name)} has no vectors yet", "Where the repository is indexed, run: outcrop push")
     apart = GitTransfer(repository, git_exchange.fetch(repository, name))
     _refuse_other_space(apart, expected, name)
     local = GitTransfer(repository)
@@ -231,9 +230,9 @@ def _refuse_other_space(theirs: GitTransfer, space: Space, remote: str) -> None:
     found = _space(theirs)
     if found is not None and found != space:
         raise SpaceMismatch(
-            f"{git_exchange.shown(remote)} has vectors of {found.id}, and these are of {space.id}",
+            f"{shown(remote)} has vectors of {found.id}, and these are of {space.id}",
             f"Use theirs (--model {found.model}, or the setting), or replace them for everybody: "
-            f"git push {git_exchange.shown(remote)} --delete {REF}",
+            f"git push {shown(remote)} --delete {REF}",
         )
 
 
@@ -243,7 +242,7 @@ def _differing(some: Mapping[str, str], others: Mapping[str, str]) -> int:
 
 
 def _nothing(remote: str, withheld: int) -> StoreError:
-    where = git_exchange.shown(remote)
+    where = shown(remote)
     if withheld:
         return StoreError(
             f"nothing was sent: {where} has not got the commits that the {withheld:,} indexed files stand in",
