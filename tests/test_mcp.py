@@ -222,7 +222,7 @@ def hits(draw: st.DrawFn) -> Hit:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(hits(), max_size=10), st.one_of(st.none(), LONG), st.booleans())
 def test_ten_hits_never_cost_more_than_their_budget(found: list[Hit], reason: str | None, stale: bool) -> None:
     behind = Stale("a" * 40, "b" * 40) if stale else None

@@ -88,14 +88,17 @@ class Service:
         """Whether the next question meets a model that is loaded."""
         return self._ready.is_set()
 
-    def search(self, query: str, *, mode: Mode, **wanted: Any) -> Answer:
+    def search(self, query: str, *, mode: str, **wanted: Any) -> Answer:
         """What ``Index.search`` answers; by words, and saying so, when the model does not come in time.
 
         Raises:
             OutcropError: As ``Index.search`` does.
         """
+        # Imported here: it brings numpy, and listing the tools does without.
+        from outcrop.request import mode_of
+
         index = self.index()
-        if mode is Mode.KEYWORD or self._waited(index):
+        if mode_of(mode) is Mode.KEYWORD or self._waited(index):
             return index.search(query, mode=mode, **wanted)
         answer = index.search(query, mode=Mode.KEYWORD, **wanted)
         return replace(answer, reason=answer.reason or LOADING)

@@ -56,7 +56,7 @@ def semantic_search(
     # Imported here: it brings the tokenizer, and listing the tools does without.
     from outcrop.surfaces.mcp.texts import answer_text
 
-    answer = service.search(query, mode=Mode(mode), k=k, kind=kind, project=project, corpus=corpus, path=path)
+    answer = service.search(query, mode=mode, k=k, kind=kind, project=project, corpus=corpus, path=path)
     return Reply(answer.to_dict(), answer_text(answer, full))
 
 
