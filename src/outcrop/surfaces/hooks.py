@@ -77,7 +77,7 @@ def _hooks_folder(repository: Repository) -> tuple[Path, bool]:
 
 def _put_in(hook: Path, repository: Repository, shared: bool, flags: Mapping[str, Any]) -> list[Change]:
     def block(kind: str) -> bytes:
-        return _block(kind, repository.common_dir if shared else None, flags)
+        return _block(kind, hook.name, repository.common_dir if shared else None, flags)
 
     content = _content(hook)
     if content is None:
@@ -127,9 +127,12 @@ def _content(hook: Path) -> bytes | None:
         raise SourceError(f"{hook} cannot be read ({error.strerror})", "Check its permissions") from error
 
 
-def _block(kind: str, common_dir: Path | None, flags: Mapping[str, Any]) -> bytes:
+def _block(kind: str, name: str, common_dir: Path | None, flags: Mapping[str, Any]) -> bytes:
     """The lines that start an update; they end well whatever becomes of it."""
     command = shlex.join(program(*ONCE, flags=flags))
+    if name == "post-commit":
+        # A rebase makes a commit at a time, and calls post-rewrite when it has made them all.
+        command = f'[ ! -d "$(git rev-parse --git-path rebase-merge)" ] && {command}'
     if common_dir is not None:
         where = shlex.quote(str(common_dir))
         command = f'[ "$(cd "$(git rev-parse --git-common-dir)" && pwd -P)" = {where} ] && {command}'
