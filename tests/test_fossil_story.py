@@ -291,6 +291,18 @@ class TestWarnings:
                 index.push()
 
 
+def test_an_export_into_the_repository_itself_does_what_a_build_does(copy: Path) -> None:
+    with opened(copy) as index:
+        index.build()
+        transfer = FossilTransfer(copy)
+        before = dict(transfer.read_all())
+        transfer.replace({}, before)
+        report = index.export()
+        assert (report.artifacts, report.written, report.where) == (14, 14, str(copy))
+        assert dict(transfer.read_all()) == before
+        assert index.export().written == 0
+
+
 def test_another_branch(bestiary: Bestiary, copy: Path) -> None:
     with opened(copy, branch="side") as index:
         index.build()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import threading
@@ -18,6 +19,7 @@ from outcrop.git_process import Repository
 from outcrop.model import Skipped
 from outcrop.reports import Exchanged
 from outcrop.sources.git_plumbing import discover
+from outcrop.surfaces.cli import main
 from outcrop.transfer import git_exchange
 from outcrop.transfer.git_ref import REF, GitTransfer
 from repositories import ISOLATED, commit, git, make_repository, write
@@ -509,6 +511,79 @@ class TestClones:
         ours = {name for name in made if name.startswith((".git/outcrop", ".git/refs/outcrop"))}
         assert made - ours == set()
         assert not any("incoming" in name and (bob / name).is_file() for name in made)
+
+    def test_a_sparse_checkout_keeps_what_it_leaves_out(self, world: World) -> None:
+        built(world.ada)
+        with opened(world.ada) as index:
+            index.push()
+        bob = world.clone("bob")
+        git(bob, "sparse-checkout", "set", "notes")
+        pull(bob)
+        write(bob, {"notes/bob.md": "# Bob\n"})
+        commit(bob)
+        git(bob, "push", "-q", "origin", "main")
+        built(bob)
+        with opened(bob) as index:
+            moved = index.push()
+        assert (moved.sent, moved.withdrawn) == (1, 0)
+        assert blobs.name_of(hash_at(bob, "src/feed.py")) in world.vectors().names()
+
+    def test_files_of_a_submodule_do_not_travel(self, world: World) -> None:
+        inner = make_repository(world.home / "inner", {"inner.md": "# SECRET of another repository\n"})
+        git(world.ada, "submodule", "add", "-q", str(inner), "inner")
+        commit(world.ada)
+        git(world.ada, "push", "-q")
+        built(world.ada)
+        with opened(world.ada) as index:
+            assert index.search("SECRET of another", k=1).hits[0].path == "inner/inner.md"
+            index.push(unpublished=True)
+            index.export()
+        assert "SECRET" not in world.texts()
+        assert blobs.name_of(hash_at(inner, "inner.md")) not in world.vectors(world.ada).names()
+
+
+class TestTheCommands:
+    def run(self, capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, list[str], str]:
+        code = main([*map(str, arguments), "--embedder", "hash"])
+        said = capsys.readouterr()
+        return code, said.out.splitlines(), said.err
+
+    def test_they_say_what_they_did(self, world: World, capsys: pytest.CaptureFixture[str]) -> None:
+        write(world.ada, {"plan.md": "# Not pushed yet\n"})
+        commit(world.ada)
+        self.run(capsys, "index", "-q", world.ada)
+        code, out, _ = self.run(capsys, "push", "-C", world.ada)
+        assert (code, out[0]) == (0, "sent 3 blobs, received 0 blobs")
+        assert out[1].startswith("kept back 1 artifact of commits")
+        code, out, _ = self.run(capsys, "push", "-C", world.ada, "--unpublished", "--json")
+        assert json.loads(out[0]) == {"sent": 1, "received": 0, "refused": False, "withdrawn": 0, "withheld": 0}
+        code, out, _ = self.run(capsys, "export", "-C", world.ada)
+        assert (code, out[0].partition(" (")[0]) == (0, "4 artifacts in refs/outcrop/vectors: 0 written, 0 withdrawn")
+        code, out, _ = self.run(capsys, "export", "-C", world.ada, "../out")
+        assert (code, out[0].partition(":")[0]) == (0, f"4 artifacts in {world.ada}/../out")
+        bob = world.clone("bob")
+        code, out, _ = self.run(capsys, "pull", "-C", bob)
+        assert (code, out[0]) == (0, "sent 0 blobs, received 4 blobs")
+        assert out[1].startswith("imported 3 vectors of hash-768: 3 artifacts")
+        assert out[2] == "passed over 1 blob of what is not here any more"
+        cy = world.clone("cy")
+        code, out, _ = self.run(capsys, "import", "-C", cy, world.home / "out")
+        assert (code, out[0].partition(":")[0]) == (0, "imported 3 vectors of hash-768")
+
+    def test_they_fail_with_a_way_out(self, world: World, capsys: pytest.CaptureFixture[str]) -> None:
+        code, out, err = self.run(capsys, "push", "-C", world.ada)
+        assert (code, out) == (1, [])
+        assert "→ Run: outcrop index" in err
+        plain = world.home / "plain"
+        write(plain, {"a.md": "# A\n"})
+        self.run(capsys, "index", "-q", plain)
+        for command in ("push", "pull", "export", "import"):
+            code, out, err = self.run(capsys, command, "-C", plain)
+            assert (code, out) == (2, [])
+            assert "outcrop export DIR" in err
+        code, out, err = self.run(capsys, "export", "-C", plain, world.ada)
+        assert (code, out) == (2, [])
+        assert "was left alone" in err
 
 
 class TestRemotes:

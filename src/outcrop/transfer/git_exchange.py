@@ -14,6 +14,8 @@ from outcrop.git_process import Repository, start
 from outcrop.transfer.git_network import SECONDS, SECONDS_TO_ANSWER, LostRace, is_watched, progress_switch, run, shown
 from outcrop.transfer.git_ref import REF, remove, resolve
 
+BRANCHES = "refs/heads/"
+
 
 @dataclass(frozen=True, slots=True)
 class Advertised:
@@ -67,7 +69,7 @@ def ask(repository: Repository, remote: str) -> Advertised:
     """
     output = run(
         repository,
-        ("ls-remote", "--refs", remote, "refs/heads/*", REF),
+        ("ls-remote", "--refs", remote, f"{BRANCHES}*", REF),
         f"reach {shown(remote)}",
         SECONDS if is_watched() else SECONDS_TO_ANSWER,
     )
@@ -76,7 +78,9 @@ def ask(repository: Repository, remote: str) -> Advertised:
         id, _, ref = line.partition("\t")
         found[ref] = id
     vectors = found.pop(REF, None)
-    return Advertised({ref.removeprefix("refs/heads/"): id for ref, id in found.items()}, vectors)
+    # What git looks for at the end of a name it finds there too, as in refs/x/refs/heads/main.
+    branches = {ref.removeprefix(BRANCHES): id for ref, id in found.items() if ref.startswith(BRANCHES)}
+    return Advertised(branches, vectors)
 
 
 def fetch(repository: Repository, remote: str) -> str:
