@@ -230,7 +230,7 @@ def _write_pending(fossil: Fossil, repository: Path, ticket: str) -> None:
 
 
 @contextmanager
-def serving(fossil: Fossil, repository: Path, user: str = "") -> Iterator[str]:
+def serving(fossil: Fossil, repository: Path, user: str = "", *options: str | Path) -> Iterator[str]:
     """The repository behind a real server on this machine; gives its address, with a ``name:password@`` if wanted."""
     # Its children would live on for a minute after the server ended.
     fossil.run("settings", "backoffice-disable", "1", "-R", repository)
@@ -238,7 +238,7 @@ def serving(fossil: Fossil, repository: Path, user: str = "") -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     server = subprocess.Popen(
-        ["fossil", "server", "--localhost", "--nojail", "-P", str(port), repository],
+        ["fossil", "server", "--localhost", "--nojail", "-P", str(port), *options, repository],
         env=fossil.environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

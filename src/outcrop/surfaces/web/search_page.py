@@ -43,6 +43,7 @@ KIND_NAMES = {
 }
 
 REVISION_CHARACTERS = 12
+TITLE_CHARACTERS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def search_page(site: Site, links: Links, request: Request) -> Response:
     return page(
         request,
         "search.html",
-        Crumb(f"{asked.query} – search" if asked.query else "Search", site.project, "search"),
+        Crumb(_title(asked.query), site.project, "search"),
         status,
         form=_form(asked, request, shelf, site),
         modes=MODES,
@@ -138,6 +139,11 @@ def asked_of(request: Request, shelf: Shelf, own: str) -> Asked:
         corpus=request.all("corpus"),
         path=tuple(part for text in request.all("path") for part in text.split()),
     )
+
+
+def _title(query: str) -> str:
+    shown = query if len(query) <= TITLE_CHARACTERS else f"{query[: TITLE_CHARACTERS - 1]}…"
+    return f"{shown} – search" if shown else "Search"
 
 
 def _results(site: Site, links: Links, request: Request, asked: Asked) -> Results:

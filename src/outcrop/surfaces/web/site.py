@@ -11,7 +11,6 @@ from outcrop.catalog import Catalog, catalog
 from outcrop.errors import StoreError, UnknownCorpus, UnknownKind, UnknownProject
 from outcrop.model import Answer, Kind, Mode, Stale
 from outcrop.reading import Document
-from outcrop.request import filter_of
 from outcrop.stores import contents
 from outcrop.stores.contents import Facet
 from outcrop.stores.database import moment
@@ -131,7 +130,6 @@ class Site:
             UsageError: As :meth:`outcrop.app.Index.search`; what is hidden from this reader does not exist.
             SourceError: Likewise.
         """
-        filter_of(asked.kind, None, None, None)
         kinds: Sequence[str] = asked.kind
         if reader.kinds is not None:
             kinds = self._visible(reader, asked)
