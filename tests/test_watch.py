@@ -436,6 +436,20 @@ class TestFailures:
         monkeypatch.delenv("OUTCROP_EMBEDDER")
         play(folder, scenario(), embedder=None)
 
+    def test_who_indexes_by_hand_waits_for_a_watch(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        build(folder)
+        with outcrop.open(folder) as watching:
+            with heartbeat.claim(watching.store, "test"):
+                lock = watching.store.writing()
+                lock.__enter__()
+                timer = threading.Timer(0.3, lambda: lock.__exit__(None, None, None))
+                timer.start()
+                assert main(["index", str(folder)]) == 0
+                timer.join()
+            assert f"process {os.getpid()} watches this" in capsys.readouterr().err
+            with watching.store.writing():
+                assert main(["index", str(folder)]) == 1
+
     def test_another_process_that_builds_is_waited_for(self, folder: Path) -> None:
         build(folder)
         with outcrop.open(folder) as other:

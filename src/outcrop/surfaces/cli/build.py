@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from outcrop.errors import UsageError
+from outcrop.errors import StoreLocked, UsageError
 from outcrop.surfaces.cli.options import (
     Command,
     branch_option,
@@ -19,10 +20,17 @@ from outcrop.surfaces.cli.options import (
     rev_option,
     show_json,
 )
-from outcrop.surfaces.cli.progress import progress
+from outcrop.surfaces.cli.progress import Display, progress
 from outcrop.surfaces.cli.reports import build_lines, plan_lines
 from outcrop.surfaces.cli.terminal import note, show
 from outcrop.surfaces.render import outcome
+
+if TYPE_CHECKING:
+    from outcrop.app import Index
+    from outcrop.reports import BuildReport
+
+TURN_SECONDS = 0.5
+"""Between two tries while a watch updates the index."""
 
 INDEX_EXAMPLES = """
 outcrop index
@@ -149,7 +157,7 @@ def _build(
             progress(quiet=quiet) as display,
             open_index(where, flags, rev=rev, before_asking=display.hide) as index,
         ):
-            result = index.build(progress=display, **arguments)
+            result = _build_in_turn(index, display, arguments)
     except (KeyboardInterrupt, click.Abort) as stop:
         note("\noutcrop: stopped; what was done is kept\n  → outcrop index goes on where it was")
         raise click.exceptions.Exit(outcome(KeyboardInterrupt()).exit) from stop
@@ -158,3 +166,23 @@ def _build(
     elif not quiet:
         for line in build_lines(result, verbose=verbose):
             show(line)
+
+
+def _build_in_turn(index: Index, display: Display, arguments: dict[str, Any]) -> BuildReport:
+    """Build; where a watch of this index is at it, wait until it has done what it does."""
+    told = False
+    while True:
+        try:
+            return index.build(progress=display, **arguments)
+        except StoreLocked:
+            # Imported here: only who is kept waiting needs it.
+            from outcrop import heartbeat
+
+            watcher = heartbeat.read(index.store)
+            if watcher is None:
+                raise
+            if not told:
+                display.hide()
+                note(f"outcrop: process {watcher.process} watches this and is updating the index; waiting for it")
+            told = True
+        time.sleep(TURN_SECONDS)
