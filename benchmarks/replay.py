@@ -311,6 +311,7 @@ def replay_git(source: Path, work: Path, commits: int, embedder: str, seed: int,
             time.sleep(chance.choice((0.0, 0.0, 0.2, 1.0)) * pause)
             if at % 3 == 0:
                 _await_current(root, {"embedder": embedder})
+                time.sleep(0.5 * pause)
             if at % 10 == 0:
                 # Somebody looks at an older state, works on a file without committing, and throws that away.
                 yield lambda at=at: (git(root, "checkout", "-q", shas[max(0, at - 15)]), None)[1]  # type: ignore[misc]
@@ -385,6 +386,7 @@ def replay_fossil(source: Path, work: Path, commits: int, embedder: str, pause: 
             time.sleep((at % 3) * 0.3 * pause)
             if at % 3 == 0:
                 _await_current(clone.checkout, {"embedder": embedder})
+                time.sleep(0.5 * pause)
 
     outcome = replay(clone.checkout, embedder, Timeline(), steps(), clone.state)
     return Outcome(
