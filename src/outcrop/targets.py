@@ -2,8 +2,8 @@
 
 A label is written as ``outcrop search`` prints a place: ``src/net.py``, ``src/net.py:41`` or ``src/net.py:41-60``,
 ``src/net.py#Client.connect``, ``lab/roof.ipynb cell 3`` or ``lab/roof.ipynb cell 3:1-9``; where there is no path, a
-content hash or its beginning. Paths may hold any of these signs, so a label is read against what there is: the longest
-part of it that is a path is one.
+content hash or its beginning; in an imported project ``peer: src/net.py``. Paths may hold any of these signs, so a label
+is read against what there is: the longest part of it that is a path is one.
 """
 
 from __future__ import annotations
@@ -131,6 +131,8 @@ class Atlas:
             atlas._by_hash[spot.hash].add(spot.artifact)
             for path in spot.paths:
                 atlas._by_path[path].add(spot.artifact)
+                if spot.project:
+                    atlas._by_path[f"{spot.project}: {path}"].add(spot.artifact)
         return atlas
 
     def find(self, label: str, grade: int) -> Target | None:
@@ -155,12 +157,14 @@ class Atlas:
             path = path[2:]
         for name in (document, path):
             if name in self._by_path:
-                return self._by_path[name]
+                found = self._by_path[name]
+                # A path is first of all one of this repository's.
+                return {artifact for artifact in found if not artifact[0]} or found
         if not _HASH.fullmatch(document):
             return set()
         beginning = document.lower()
-        found = [hash for hash in self._by_hash if hash.lower().startswith(beginning)]
-        return self._by_hash[found[0]] if len(found) == 1 else set()
+        hashes = [hash for hash in self._by_hash if hash.lower().startswith(beginning)]
+        return self._by_hash[hashes[0]] if len(hashes) == 1 else set()
 
 
 def merged(targets: Iterable[Target]) -> list[Target]:
