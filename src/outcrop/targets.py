@@ -2,8 +2,8 @@
 
 A label is written as ``outcrop search`` prints a place: ``src/net.py``, ``src/net.py:41`` or ``src/net.py:41-60``,
 ``src/net.py#Client.connect``, ``lab/roof.ipynb cell 3`` or ``lab/roof.ipynb cell 3:1-9``; where there is no path, a
-content hash or its beginning; in an imported project ``peer: src/net.py``. Paths may hold any of these signs, so a label
-is read against what there is: the longest part of it that is a path is one.
+content hash or its beginning; in an imported project ``peer: src/net.py``. Paths may hold any of these signs, so a
+label is read against what there is: the longest part of it that is a path is one.
 """
 
 from __future__ import annotations
