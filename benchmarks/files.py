@@ -93,12 +93,21 @@ def load(directory: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (directory / "queries.jsonl").read_text("utf-8").splitlines() if line.strip()]
 
 
-def ranked(directory: Path, modes: Sequence[str]) -> Iterator[tuple[dict[str, Any], str, list[str]]]:
-    """Each question in each mode with the files that answer it, best first. Indexes are brought up to date."""
+def ranked(
+    directory: Path, modes: Sequence[str], *, build: bool = True
+) -> Iterator[tuple[dict[str, Any], str, list[str]]]:
+    """Each question in each mode with the files that answer it, best first.
+
+    Args:
+        directory: See above.
+        modes: The modes.
+        build: Whether indexes are brought up to date first.
+    """
     questions = load(directory)
     for repository in dict.fromkeys(question["repo"] for question in questions):
         with outcrop.open(directory / repository) as index:
-            index.build()
+            if build:
+                index.build()
             for question in questions:
                 if question["repo"] == repository:
                     for mode in modes:
@@ -109,7 +118,8 @@ def ranked(directory: Path, modes: Sequence[str]) -> Iterator[tuple[dict[str, An
 def trial(directory: Path, switch: Any) -> dict[str, float]:
     """NDCG@10 of hybrid search by question while a constant has another value."""
     with switch():
-        return {question["id"]: ndcg(files, question["files"]) for question, _, files in ranked(directory, ["hybrid"])}
+        found = ranked(directory, ["hybrid"], build=False)
+        return {question["id"]: ndcg(files, question["files"]) for question, _, files in found}
 
 
 def ndcg(files: Sequence[str], relevant: Sequence[str]) -> float:
