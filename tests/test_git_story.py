@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -647,6 +649,25 @@ class TestRemotes:
             index.pull()
         assert not mark.exists()
 
+    def test_what_a_killed_process_left_is_cleared_away(self, world: World) -> None:
+        built(world.ada)
+        with opened(world.ada) as index:
+            index.push()
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        for number in (gone.pid, os.getpid(), "x", 10**30):
+            git(world.ada, "update-ref", f"refs/outcrop/incoming/{number}", REF)
+        running = subprocess.Popen(["sleep", "60"])
+        git(world.ada, "update-ref", f"refs/outcrop/incoming/{running.pid}", REF)
+        try:
+            with opened(world.ada) as index:
+                index.push()
+        finally:
+            running.kill()
+            running.wait()
+        left = git(world.ada, "for-each-ref", "--format=%(refname)", "refs/outcrop").decode().split()
+        assert left == [f"refs/outcrop/incoming/{running.pid}", REF]
+
     def test_one_that_keeps_changing(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("outcrop.publishing.SECONDS_APART", 0.0)
         monkeypatch.setattr("outcrop.publishing.ATTEMPTS", 2)
@@ -699,5 +720,12 @@ def test_an_index_that_is_behind_says_so(world: World, caplog: pytest.LogCapture
     git(world.ada, "push", "-q")
     with opened(world.ada) as index, caplog.at_level(logging.WARNING, "outcrop"):
         assert index.push().sent == 3
-    assert "outcrop index first" in caplog.text
+    assert "not indexed yet, so that it does not travel: 1 file." in caplog.text
     assert blobs.name_of(hash_at(world.ada, "later.md")) not in world.vectors().names()
+    caplog.clear()
+    built(world.ada)
+    write(world.ada, {"untracked.md": "# Nobody's business\n"})
+    with opened(world.ada) as index, caplog.at_level(logging.WARNING, "outcrop"):
+        index.push()
+    assert caplog.text == ""
+    assert blobs.name_of(hash_at(world.ada, "later.md")) in world.vectors().names()

@@ -68,12 +68,15 @@ def outgoing(source: Source, store: VectorStore) -> Outgoing:
     here = {member.hash for member in exported.members_of(store)}
     fit = {hash for hash in here if hash in now and hash in known and known[hash].version == now[hash]}
     versions = {hash: frozenset(now[hash].split("+")) if source.type == "git" else frozenset({hash}) for hash in fit}
-    if store.built() != listing.revision:
-        _log.warning("the index is behind its files, and what is not in it does not travel: outcrop index first")
+    behind = {hash for hash in now.keys() - fit if hash not in known or known[hash].skip is None}
     if source.type == "git":
         repository = repository_of(source)
         at_head = git_history.objects(repository, [_head(repository)])
         fit = {hash for hash in fit if versions[hash] <= at_head}
+        behind &= at_head
+    if behind:
+        words = "it does not travel: 1 file" if len(behind) == 1 else f"they do not travel: {len(behind):,} files"
+        _log.warning("not indexed yet, so that %s. Run first: outcrop index", words)
     return Outgoing(state.space, listing.revision, frozenset(fit), versions)
 
 

@@ -16,6 +16,9 @@ from outcrop.transfer.git_ref import REF, remove, resolve
 
 BRANCHES = "refs/heads/"
 
+INCOMING = "refs/outcrop/incoming/"
+"""Under which what is fetched has a name while it is looked at, with the number of the process that looks."""
+
 
 @dataclass(frozen=True, slots=True)
 class Advertised:
@@ -92,7 +95,8 @@ def fetch(repository: Repository, remote: str) -> str:
     Raises:
         StoreError: They cannot be fetched.
     """
-    incoming = f"refs/outcrop/incoming/{os.getpid()}"
+    _clear_left_behind(repository)
+    incoming = f"{INCOMING}{os.getpid()}"
     # Blobs that a partial clone leaves out are what is wanted here.
     partial = ("--no-filter",) if repository.is_partial() else ()
     refspec = f"+{REF}:{incoming}"
@@ -186,6 +190,25 @@ def _remotes(repository: Repository) -> dict[str, list[str]]:
         if key:
             found.setdefault(key.removeprefix("remote.").rpartition(".")[0], []).append(address)
     return found
+
+
+def _clear_left_behind(repository: Repository) -> None:
+    """Delete the names that killed processes left: they would keep old vectors alive."""
+    listed, _ = start(repository, "for-each-ref", "--format=%(refname)", INCOMING).communicate()
+    for ref in listed.decode("utf-8", "surrogateescape").split():
+        number = ref.removeprefix(INCOMING)
+        if not number.isascii() or not number.isdigit() or not _is_running(int(number)):
+            remove(repository, ref)
+
+
+def _is_running(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _missing(repository: Repository, commit: str) -> list[str]:
