@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fossil": ("fossil", "Put the search page into a Fossil server, at /ext/search."),
     "embedder": ("embedder", "Show which embedder is set, or try it with one real call."),
     "probe": ("probe", "Test whether a passage is found by its meaning, on this machine."),
-    "eval": ("eval", "Measure retrieval on questions of your own, per mode and embedder."),
+    "eval": ("eval", "Measure retrieval on questions of your own."),
     "mcp": ("mcp", "Serve agents: search and reading as MCP tools."),
     "context": ("context", "Print the passages that bear on a prompt, for an agent."),
     "call": ("call", "Call a capability by name, with JSON in and out."),

@@ -43,7 +43,7 @@ NAMED = 5
     "eval",
     cls=Command,
     examples=EXAMPLES,
-    short_help="Measure retrieval on questions of your own, per mode and embedder.",
+    short_help="Measure retrieval on questions of your own.",
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--topics", type=click.Path(path_type=Path), metavar="FILE", help="The questions of TREC judgements.")
@@ -78,7 +78,7 @@ def eval_command(
     directory: Path,
     **flags: Any,
 ) -> None:
-    """Measure retrieval on questions of your own, per mode and embedder.
+    """Measure retrieval on questions of your own.
 
     FILE has a line for each question, with what answers it: {"query": "…", "relevant": ["src/net.py", "a.md#Retries"]},
     or holds TREC judgements (qrels), whose questions --topics names.
