@@ -120,6 +120,28 @@ class TestFolders:
             assert not trigger.wait(0.3, 0.0)
             trigger.close()
 
+    def test_names_that_are_not_utf_8(self, folder: Path) -> None:
+        deep = os.fsencode(folder) + b"/caf\xe9"
+        build(folder)
+
+        def scenario() -> Scenario:
+            event = yield
+            os.mkdir(deep)  # noqa: PTH102, a Path is a text
+            with open(deep + b"/h\xfc.md", "w") as file:  # noqa: PTH123
+                file.write("# Hyrax")
+            while not found_now(folder, "hyrax"):
+                event = yield
+            (folder / "a.md").write_text("# Addax")
+            event = yield
+            assert (event.name, found(folder, "addax")) == ("updated", ["a.md"])
+            assert found(folder, "hyrax") == ["caf\\xe9/h\\xfc.md"]
+            with outcrop.open(folder) as index:
+                watcher = index.status().watcher
+            assert watcher is not None
+            assert watcher.how == "file events"
+
+        play(folder, scenario())
+
     def test_a_folder_that_goes_and_comes_back(self, folder: Path, tmp_path: Path) -> None:
         build(folder)
 

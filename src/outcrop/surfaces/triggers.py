@@ -109,7 +109,11 @@ class FileEvents:
         try:
             found = self._notify.watch(int(LONGEST * 1000), step, max(step, int(seconds * 1000)), None)
         except WatchfilesRustInternalError as error:
-            raise EventsFailed(str(error)) from error
+            if "decode" not in str(error):
+                raise EventsFailed(str(error)) from error
+            # A name that is not UTF-8: no more is told after it, but that something happened.
+            self._arm()
+            return True
         if found == "signal":
             raise KeyboardInterrupt
         if isinstance(found, str):
