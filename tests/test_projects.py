@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
@@ -265,6 +266,17 @@ def test_plain_folders_and_records(hub: Path, tmp_path: Path) -> None:
         assert not [hit for hit in ask(index, "a record of the caller's own") if hit.record]
         with pytest.raises(NotARepository, match="There is no"):
             projects.import_project(index, tmp_path / "nowhere")
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="file names are UTF-8 there")
+def test_a_peer_of_any_name_is_found_again(hub: Path, tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/od\xe9 d\nname's"))
+    write(folder, {"a.md": "Words in an odd place.\n"})
+    built(folder)
+    with never(hub) as index:
+        assert projects.import_project(index, folder, paths=["./*.md"]).name == "od-d-name-s"
+        assert status_of(index, "od-d-name-s").current
+        assert projects.refresh(index, "od-d-name-s").unchanged == 1
 
 
 def test_projects_of_a_peer_stay_there(hub: Path, kettle: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ Nothing in a peer is changed. What has an index of its own is read from there; w
 from __future__ import annotations
 
 import hashlib
+import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -24,7 +25,7 @@ from outcrop.reports import Progress
 from outcrop.sources.discover import Place, find_root, open_source
 from outcrop.sources.folder import FolderSource
 from outcrop.sources.options import Options
-from outcrop.sources.paths import to_slug
+from outcrop.sources.paths import to_bytes, to_slug, to_text
 from outcrop.stores.sqlite import SqliteStore
 from outcrop.transfer.directory import DirectoryTransfer
 
@@ -253,7 +254,7 @@ def _of_export(path: Path, settings: Settings, space: Space, report: Callable[[P
     except OutcropError as error:
         raise at(path, error) from error
     slug = found.project or to_slug(path.name)
-    return Peer(EXPORT, str(path), slug, memory, None, _word({"": found.revision}), space, complete=True)
+    return Peer(EXPORT, spelled(path), slug, memory, None, _word({"": found.revision}), space, complete=True)
 
 
 def _members(path: Path) -> Members:
@@ -273,9 +274,18 @@ def _members(path: Path) -> Members:
 
 def _place(place: Place) -> str:
     """The path that finds it again: of a Fossil repository that of its file, unless it was found from a checkout."""
-    if place.fossil is not None and place.fossil.checkout is None:
-        return str(place.fossil.repository)
-    return str(place.root)
+    alone = place.fossil is not None and place.fossil.checkout is None
+    return spelled(place.fossil.repository if place.fossil is not None and alone else place.root)
+
+
+def spelled(path: Path) -> str:
+    """A path as text that a database takes, whatever bytes it has."""
+    return to_text(os.fsencode(path))
+
+
+def path_of(peer: str) -> Path:
+    """The inverse of :func:`spelled`."""
+    return Path(os.fsdecode(to_bytes(peer)))
 
 
 def _word(revisions: Mapping[str, str]) -> str:

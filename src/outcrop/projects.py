@@ -70,7 +70,8 @@ def import_project(
     """
     if name is not None:
         check_project(name)
-    return _import_peer(index, peer, name, Wanted(kind, tuple(paths)), progress or _silent)
+    wanted = Wanted(kind, tuple(path.removeprefix("./") for path in paths))
+    return _import_peer(index, peer, name, wanted, progress or _silent)
 
 
 def import_package(
@@ -111,12 +112,12 @@ def refresh(index: Index, name: str, *, progress: Report | None = None) -> Proje
     project = project_named(index, name)
     report = progress or _silent
     if project.type == PYTHON:
-        found = packages.find(index, project.item, Path(project.peer))
+        found = packages.find(index, project.item, peers.path_of(project.peer))
         # A newer version of a package takes the place of the older, unless somebody chose a name that has none.
         chosen = name != packages.slug_of(project.item, project.revision)
         called = name if chosen else found.package.slug
         return _import_package(index, found, called, "" if called == name else name, report)
-    place = Path(project.peer)
+    place = peers.path_of(project.peer)
     if not place.exists():
         raise NotARepository(
             f"the peer of {name} is gone: {place}",
@@ -205,7 +206,7 @@ def _bring(index: Index, peer: Peer, project: Project, report: Report) -> Brough
             if peer.store.moment() != moment:
                 raise _Moved
         except OutcropError as error:
-            raise peers.at(Path(peer.place), error) from error
+            raise peers.at(peers.path_of(peer.place), error) from error
         return found
 
     with index.store.writing():
@@ -226,7 +227,7 @@ def _import_package(index: Index, found: packages.Found, name: str, replaced: st
     space = _space(index)
     if name == index.source.project:
         raise UsageError(f"this repository itself is called {name!r}", "Give the package another name: --as NAME")
-    peer = str(found.interpreter.place)
+    peer = peers.spelled(found.interpreter.place)
     _claim(index, name, PYTHON, peer, found.item)
     project = Project(*(name, PYTHON, peer, found.item, Kind.API, (), found.package.version, space, time.time()))
     with index.store.writing():
@@ -260,7 +261,7 @@ def _claim(index: Index, name: str, type: str, peer: str, item: str) -> None:
     """
     for project in index.store.projects():
         same = (project.type == PYTHON) == (type == PYTHON) and (project.peer, project.item) == (peer, item)
-        moved = type != PYTHON and project.type == type and not Path(project.peer).exists()
+        moved = type != PYTHON and project.type == type and not peers.path_of(project.peer).exists()
         # Another environment's packages may take the place of those of the same name.
         other_environment = type == PYTHON == project.type and project.item == item
         if project.name == name and not (same or moved or other_environment):
@@ -285,15 +286,16 @@ def _difference(index: Index, project: Project, status: ProjectStatus) -> str | 
     if status.embedded < status.chunks:
         return f"{status.chunks - status.embedded:,} passages have no vector of what is searched here. Run: {refresh}"
     if project.type == PYTHON:
-        version = packages.find(index, project.item, Path(project.peer)).package.version
+        version = packages.find(index, project.item, peers.path_of(project.peer)).package.version
         return None if version == project.revision else f"version {version} is installed now. Run: {refresh}"
-    if not Path(project.peer).exists():
+    if not peers.path_of(project.peer).exists():
         return f"its peer is gone. Run: outcrop projects remove {project.name}, or import it from where it is now"
-    look = peers.look(Path(project.peer), index.settings, project.space, index.source.store_path())
+    look = peers.look(peers.path_of(project.peer), index.settings, project.space, index.source.store_path())
     if look.revision != project.revision:
         return f"its peer was indexed anew since. Run: {refresh}"
     if look.behind:
-        return f"its peer changed and was not indexed since. Run: outcrop index -C {project.peer}, then {refresh}"
+        command = peers.index_command(peers.path_of(project.peer), index.settings)
+        return f"its peer changed and was not indexed since. Run: {command}, then {refresh}"
     gone = peers.withheld(look.source, _versions(index, project))
     return f"its peer has taken back {len(gone)} artifacts. Run: {refresh}" if gone else None
 
