@@ -183,6 +183,50 @@ def test_without_an_index_the_files_answer_and_the_page_says_how_to_make_one(tmp
         assert "Nothing is indexed" in words_of(ask("/ext/catalog").text)
 
 
+def test_a_damaged_index_is_said_to_be_one_and_the_files_answer(tmp_path: Path) -> None:
+    folder = make_kettle(tmp_path / "kettle")
+    (folder / ".git/outcrop/index.sqlite").write_bytes(b"SQLite format 3\0" + b"rubbish" * 2000)
+    with open_kettle(folder) as index:
+        ask = Asker(index)
+        assert "damaged" in words_of(ask(SEARCH).text)
+        page = words_of(ask(SEARCH, ("q", "vinegar")).text)
+        assert "damaged" in page
+        assert "guide.md" in page
+        assert ask("/ext/catalog").status == 500
+        assert "outcrop rebuild" in words_of(ask("/ext/catalog").text)
+        assert ask(API + "catalog").headers["content-type"] == "application/problem+json"
+
+
+def test_an_index_that_is_removed_meanwhile_is_missed(tmp_path: Path) -> None:
+    folder = make_kettle(tmp_path / "kettle")
+    with open_kettle(folder) as index, open_kettle(folder) as other:
+        ask = Asker(index)
+        assert "keyword only" not in words_of(ask(SEARCH, ("q", "vinegar")).text)
+        other.clear()
+        assert "there is no index yet" in words_of(ask(SEARCH, ("q", "vinegar")).text).lower()
+        assert "Nothing is indexed here yet" in words_of(ask(SEARCH).text)
+        other.build()
+        assert "passages of kettle" in words_of(ask(SEARCH).text)
+
+
+def test_hostile_names_and_texts_show_as_what_they_are(tmp_path: Path) -> None:
+    names = ["<img src=x onerror=alert(1)>.py", "\"quote's & amp;.md", "new\nline.py", "\u202egnp.py", "a#b?c=d&e.py"]
+    for name in names:
+        (tmp_path / name).write_text("# kettle </code><script>alert(1)</script> \u202e \x1b[31m \x00")
+    (tmp_path / "fine.py").write_text("# kettle </code><script>alert(1)</script> \u202e \x1b[31m")
+    with outcrop.open(tmp_path, settings={"embedder": "hash"}) as index:
+        index.build()
+        ask = Asker(index)
+        for page in (ask(SEARCH, ("q", "kettle"), ("k", 50)), ask("/ext/catalog"), ask(VIEW, ("path", "fine.py"))):
+            assert page.status == 200
+            assert "<img" not in page.text
+            assert "<script>alert" not in page.text
+            assert "\u202e" not in page.text
+            assert "\x1b" not in page.text
+        for href in re.findall(r'href="(/ext/view[^"#]*)', ask(SEARCH, ("q", "kettle"), ("k", 50)).text):
+            assert ask(href.replace("&amp;", "&")).status == 200
+
+
 def test_an_index_behind_its_source_is_called_that(tmp_path: Path) -> None:
     folder = make_kettle(tmp_path / "kettle")
     write(folder, {"docs/guide.md": GUIDE + "\nMore.\n"})
@@ -213,6 +257,23 @@ def test_the_viewer_shows_notebooks_by_cell(ask: Asker) -> None:
     assert "Cell 2" in words_of(page.text)
     assert 'oc-chosen" id="C2-L2"' in page.text
     assert "nbformat" not in page.text
+
+
+def test_a_very_long_file_is_shown_in_parts_that_lead_to_each_other(tmp_path: Path) -> None:
+    (tmp_path / "long.py").write_text("".join(f"line_{number} = {number}\n" for number in range(1, 8001)))
+    with outcrop.open(tmp_path, settings={"embedder": "hash"}) as index:
+        index.build()
+        ask = Asker(index)
+        first = ask(VIEW, ("path", "long.py"))
+        assert re.findall(r'id="L(\d+)"', first.text) == [str(number) for number in range(1, 3001)]
+        below = re.search(r'href="([^"#]+)#L3001">5,000 lines below', first.text)
+        assert below is not None
+        second = ask(below[1].replace("&amp;", "&"))
+        assert 'oc-chosen" id="L3001"' in second.text
+        assert "2,000 lines above" in second.text
+        last = ask(VIEW, ("path", "long.py"), ("lines", "7990-8000"))
+        assert 'id="L8000"' in last.text
+        assert "lines below" not in last.text
 
 
 def test_lines_around_come_as_a_part(ask: Asker) -> None:

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
 
+from platformdirs import user_cache_path
+
 from outcrop.app import open
 from outcrop.choice import make_embedder
 from outcrop.config import load_settings
@@ -33,6 +35,7 @@ from outcrop.surfaces.web.addresses import Addresses
 from outcrop.surfaces.web.links import FossilLinks
 from outcrop.surfaces.web.messages import Reader, Request, Response, parse_query
 from outcrop.surfaces.web.problems import FIX_FOR_STRANGERS, error_page, problem
+from outcrop.surfaces.web.rendering import keep_compiled
 from outcrop.surfaces.web.router import respond
 from outcrop.surfaces.web.site import Site
 
@@ -198,6 +201,8 @@ def main(arguments: Sequence[str]) -> NoReturn:
     if call is None:
         sys.stderr.write("This runs under: fossil server --extroot. See: outcrop fossil --help\n")
         os._exit(2)
+    # Compiling the templates takes longer than filling them in, and each request is a process of its own.
+    keep_compiled(user_cache_path("outcrop") / "pages")
     out = encode(answer(call, arguments[0] if arguments else None))
     with suppress(OSError):
         # Whoever asked may be gone.

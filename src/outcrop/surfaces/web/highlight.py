@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 from pygments.lexer import Lexer
-from pygments.lexers import find_lexer_class_for_filename
+from pygments.lexers import find_lexer_class_by_name, find_lexer_class_for_filename
 from pygments.token import Comment, Generic, Keyword, Name, Number, String, _TokenType
 from pygments.util import ClassNotFound
 
@@ -44,6 +44,16 @@ _CLASSES: tuple[tuple[_TokenType, str], ...] = (
     (Generic.Strong, "h"),
 )
 """Seven colours are enough to see structure; the first entry that holds a token decides."""
+
+_LANGUAGES = {
+    "c": "c", "cpp": "c++", "cr": "crystal", "cs": "csharp", "css": "css", "go": "go", "h": "c", "hpp": "c++",
+    "html": "html", "ini": "ini", "java": "java", "js": "javascript", "json": "json", "kt": "kotlin", "lua": "lua",
+    "md": "markdown", "php": "php", "pl": "perl", "py": "python", "pyi": "python", "rb": "ruby", "rs": "rust",
+    "rst": "restructuredtext", "scala": "scala", "sh": "bash", "sql": "sql", "swift": "swift", "tcl": "tcl",
+    "toml": "toml", "ts": "typescript", "xml": "xml", "yaml": "yaml", "yml": "yaml", "zig": "zig",
+}  # fmt: skip
+"""Lexers of the usual extensions. For others Pygments compares the name with a thousand patterns, which takes a process
+that answers one question longer than anything else on its page."""
 
 SHORTEST_STEM = 4
 
@@ -152,19 +162,20 @@ def _html(line: Line, spans: Sequence[Span]) -> Markup:
         | {edge for start, end, _ in spans for edge in (start, end)}
         | {edge for start, end in line.marks for edge in (start, end)}
     )
-    parts: list[Markup] = []
+    parts: list[str] = []
     inside = False
     for start, end in pairwise(edges):
         marked = any(a <= start and end <= b for a, b in line.marks)
         if marked != inside:
-            parts.append(Markup("<mark>") if marked else Markup("</mark>"))
+            parts.append("<mark>" if marked else "</mark>")
             inside = marked
         css = next((css for a, b, css in spans if a <= start and end <= b), "")
         piece = escape(line.text[start:end])
-        parts.append(Markup('<span class="t{}">{}</span>').format(css, piece) if css else piece)
+        parts.append(f'<span class="t{css}">{piece}</span>' if css else str(piece))
     if inside:
-        parts.append(Markup("</mark>"))
-    return Markup("").join(parts)
+        parts.append("</mark>")
+    # Every piece of the text was escaped above.
+    return Markup("".join(parts))
 
 
 def _lexer_name(kind: Kind, path: str | None) -> str | None:
@@ -177,8 +188,9 @@ def _lexer_name(kind: Kind, path: str | None) -> str | None:
 
 @lru_cache(maxsize=256)
 def _lexer(name: str) -> Lexer | None:
+    usual = _LANGUAGES.get(extension(name))
     try:
-        found = find_lexer_class_for_filename(name)
+        found = find_lexer_class_by_name(usual) if usual else find_lexer_class_for_filename(name)
     except ClassNotFound:
         return None
     return None if found is None else found(stripnl=False, ensurenl=False, stripall=False)

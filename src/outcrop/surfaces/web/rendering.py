@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from outcrop.surfaces.render import counted, harmless_line, size
@@ -41,6 +42,15 @@ def _environment() -> Environment:
     )
     environment.filters.update(counted=counted, line=harmless_line, size=size, number="{:,}".format)
     return environment
+
+
+def keep_compiled(folder: Path) -> None:
+    """Keep compiled templates there for the next process. Whoever can write to the folder can run code in this one."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return
+    _environment().bytecode_cache = FileSystemBytecodeCache(str(folder))
 
 
 def page(request: Request, template: str, crumb: Crumb, status: int = 200, **context: Any) -> Response:

@@ -44,13 +44,13 @@ class Shelf:
         exists: Whether anything is indexed.
         facets: Passages per corpus, kind and project.
         complete: Share of the passages that have a vector, 0 to 1.
-        space: The space that is searched.
+        trouble: Why the index that there is cannot be used; empty where it can, or there is none.
     """
 
     exists: bool
     facets: tuple[Facet, ...] = ()
     complete: float = 1.0
-    space: str | None = None
+    trouble: str = ""
 
     def kinds(self, projects: Collection[str] = (), corpus: str = "") -> dict[Kind, int]:
         """Passages per kind, of these projects (none named: all) and of one corpus (empty: all)."""
@@ -111,14 +111,12 @@ class Site:
                 facets = contents.facets(database, store.worktree)
                 state = store.state()
                 embedded, chunks = store.progress(state.space) if state is not None else (0, 0)
-        except StoreError:
-            # What is wrong with it stands in the reason of every answer.
-            return Shelf(False)
+        except StoreError as error:
+            return Shelf(False, trouble=self.harmless(reader, str(error)))
         shelf = Shelf(
             exists=bool(facets),
             facets=tuple(facet for facet in facets if reader.may_see(facet.kind)),
             complete=embedded / chunks if chunks else 1.0,
-            space=state.space.id if state is not None else None,
         )
         self._shelved = (key, shelf)
         return shelf

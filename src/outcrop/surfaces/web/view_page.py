@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from outcrop.reading import Block, Document
 from outcrop.surfaces.render import Line, harmless_line, passage
-from outcrop.surfaces.web import highlight
+from outcrop.surfaces.web import excerpts, highlight
 from outcrop.surfaces.web.addresses import Addresses
 from outcrop.surfaces.web.cards import place_parts
 from outcrop.surfaces.web.excerpts import excerpt_of, parse_lines
@@ -20,8 +20,11 @@ from outcrop.surfaces.web.site import Site
 
 MOST_AROUND = 400
 
-MOST_LINES = 6_000
-"""Lines of one artifact on a page; a browser takes long over more."""
+MOST_LINES = 3_000
+"""Lines of one artifact on a page; whoever asks and their browser take long over more."""
+
+ABOVE = 1_000
+"""Lines that are shown above the ones asked for, where those are further down than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +36,16 @@ class Part:
         anchor: What the ids of its lines begin with.
         lines: Its lines.
         chosen: First and last line that are pointed at, or None.
-        cut: How many lines more it has.
+        above: How many lines there are above these.
+        below: How many there are below.
     """
 
     heading: str
     anchor: str
     lines: Sequence[Shown]
     chosen: tuple[int, int] | None
-    cut: int
+    above: int
+    below: int
 
 
 def view_page(site: Site, links: Links, request: Request) -> Response:
@@ -103,17 +108,20 @@ def _parts(document: Document, lines: tuple[int, int] | None, cell: int, wanted:
     left = MOST_LINES
     found = []
     for block in document.blocks:
-        every = highlight.dress(_every(block, wanted), document.path, document.kind)
         here = cell in (-1, block.cell) or block.cell is None
+        every = excerpts.split(block.text)
         start = 0
-        if lines is not None and here and lines[0] - block.first_line > MOST_LINES:
-            start = lines[0] - block.first_line - 100
+        if lines is not None and here and lines[0] - block.first_line > MOST_LINES - ABOVE:
+            start = max(0, min(lines[0] - block.first_line, len(every)) - ABOVE)
         kept = every[start : start + left]
         left -= len(kept)
+        window = Block("\n".join(kept), block.first_line + start, block.cell)
+        shown = highlight.dress(_every(window, wanted), document.path, document.kind) if kept else []
         cell_name = "" if block.cell is None else f"Cell {block.cell + 1}"
         heading = (cell_name or f"From line {block.first_line:,}") if several else ""
         anchor = "" if block.cell is None else f"C{block.cell + 1}-"
-        found.append(Part(heading, anchor, kept, lines if here else None, len(every) - len(kept)))
+        below = len(every) - start - len(kept)
+        found.append(Part(heading, anchor, shown, lines if here else None, start, below))
     return found
 
 
