@@ -112,13 +112,27 @@ def facets(database: sqlite3.Connection, worktree: str) -> Sequence[Facet]:
 
     A passage that is in two corpora counts in both, and once in the second sort of row.
     """
-    found: list[Facet] = []
-    for corpus in ("m.corpus", "''"):
-        rows = database.execute(
-            f"SELECT {corpus}, m.kind, m.project, count(DISTINCT c.id) FROM fx_vec_member m"
-            " JOIN fx_vec_chunk c ON c.project = m.project AND c.hash = m.hash AND c.part = m.part"
-            " WHERE m.worktree IN (?, ?) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
-            (worktree, EVERYWHERE),
+    # Both statements are answered by an index; joining them here passes no text.
+    whole: dict[tuple[str, str], int] = {
+        (project, hash): count
+        for project, hash, count in database.execute(
+            "SELECT project, hash, count(*) FROM fx_vec_chunk GROUP BY project, hash"
         )
-        found += [Facet(name, Kind(kind), project, count) for name, kind, project, count in rows]
-    return found
+    }
+    rows = database.execute(
+        "SELECT DISTINCT corpus, kind, project, hash, part FROM fx_vec_member WHERE worktree IN (?, ?)",
+        (worktree, EVERYWHERE),
+    ).fetchall()
+    in_part = "SELECT count(*) FROM fx_vec_chunk WHERE project = ? AND hash = ? AND part = ?"
+    parts = {key: database.execute(in_part, key).fetchone()[0] for key in {row[2:] for row in rows if row[4]}}
+    sums: dict[tuple[str, str, str], int] = {}
+    counted: set[tuple[str, str, str, str]] = set()
+    for corpus, kind, project, hash, part in rows:
+        count = parts[project, hash, part] if part else whole.get((project, hash), 0)
+        names = [corpus] if (kind, project, hash, part) in counted else [corpus, ""]
+        counted.add((kind, project, hash, part))
+        for name in names:
+            sums[name, kind, project] = sums.get((name, kind, project), 0) + count
+    return [
+        Facet(corpus, Kind(kind), project, count) for (corpus, kind, project), count in sorted(sums.items()) if count
+    ]
