@@ -235,6 +235,29 @@ class TestFolders:
 
         play(folder, scenario())
 
+    @pytest.mark.parametrize("inside", [True, False])
+    def test_an_index_that_somebody_put_among_the_files_is_not_watched(
+        self, folder: Path, tmp_path: Path, inside: bool
+    ) -> None:
+        store = (folder if inside else tmp_path) / "my [index]*.sqlite"
+        with outcrop.open(folder, settings={"store": store}) as index:
+            index.build()
+
+        def scenario() -> Scenario:
+            yield
+            (folder / "a.md").write_text("# Nyala\n")
+            yield
+            threading.Timer(1.0, lambda: (folder / "b.md").write_text("# Okapi\n")).start()
+            event = yield
+            # Nothing else happened meanwhile, although the index was written.
+            assert (event.name, event.details["added"]) == ("updated", 1)
+            with outcrop.open(folder, settings={"store": store}) as index:
+                assert [hit.path for hit in index.search("okapi", mode="keyword").hits] == ["b.md"]
+                assert index.status().watcher is not None
+
+        play(folder, scenario(), store=store)
+        assert [path.name for path in folder.rglob("*watch*")] == []
+
     def test_the_first_opening_must_work(self, tmp_path: Path) -> None:
         with pytest.raises(NotARepository):
             loop.watch(lambda: outcrop.open(tmp_path / "nowhere"), print, unseen)

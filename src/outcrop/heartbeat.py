@@ -6,6 +6,7 @@ lives is told by a lock, which goes with the process however that ends.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -62,7 +63,7 @@ def claim(store: SqliteStore, how: str) -> Iterator[Heartbeat | None]:
         how: How changes are learnt of.
     """
     place = _place(store, ".lock")
-    place.parent.mkdir(parents=store.file.guest, exist_ok=True)
+    make_room(place, store)
     if place.parent.name == ".outcrop" and not (place.parent / ".gitignore").exists():
         # As the store does: a folder that is later put under version control must not carry this along.
         (place.parent / ".gitignore").write_text("*\n", "utf-8")
@@ -103,7 +104,31 @@ def read(store: SqliteStore) -> Watcher | None:
         return None
 
 
+def make_room(place: Path, store: SqliteStore) -> None:
+    """Make the folder of a small file; that of an index only if what it is of is there."""
+    place.parent.mkdir(parents=not _has_own_folder(store), exist_ok=True)
+
+
+def small_file(store: SqliteStore, suffix: str) -> Path:
+    """A small file that belongs to an index.
+
+    Beside it where the folder is ours; else, as for a Fossil repository, in the user's cache. Somebody who names a file
+    for the index may have put it among the very files that are indexed, where a note would be taken for one of them.
+    """
+    if _has_own_folder(store) or store.file.guest:
+        return store.file.beside(suffix)
+    # Imported here: hardly anybody names a file.
+    from platformdirs import user_cache_path
+
+    mark = hashlib.sha256(os.fsencode(store.path.absolute())).hexdigest()[:16]
+    return user_cache_path("outcrop") / "locks" / f"{mark}{suffix}"
+
+
+def _has_own_folder(store: SqliteStore) -> bool:
+    return not store.file.guest and store.path.parent.name in (".outcrop", "outcrop")
+
+
 def _place(store: SqliteStore, suffix: str) -> Path:
     """Where note and lock are: every view of a shared store has its own."""
     view = re.sub(r"[^\w.-]", "_", store.worktree)
-    return store.file.beside(f".watch{'-' + view if view else ''}{suffix}")
+    return small_file(store, f".watch{'-' + view if view else ''}{suffix}")

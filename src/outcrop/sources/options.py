@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from outcrop.model import Kind
 
@@ -11,6 +13,27 @@ DEFAULT_MAX_BYTES = 1 << 20
 
 NOTEBOOK_ALLOWANCE = 32
 """A notebook's bulk is its outputs (images, tables), which are dropped: it may be this many times the limit."""
+
+
+_STORE_SUFFIXES = ("", "-wal", "-shm", "-journal", ".lock")
+
+
+def own_files(store: Path | None, root: Path) -> tuple[str, ...]:
+    """Patterns that leave an index out of itself, for who keeps it among the files that it is of.
+
+    Otherwise every build would change what it lists, and no index would ever be current.
+
+    Args:
+        store: The file that somebody named; None where the index is in its usual place.
+        root: What paths are relative to.
+    """
+    if store is None:
+        return ()
+    place = store.absolute().parent.resolve() / store.name
+    if not place.is_relative_to(root):
+        return ()
+    name = re.sub(r"([\\*?\[\]!# ])", r"\\\1", place.relative_to(root).as_posix())
+    return tuple(f"/{name}{suffix}" for suffix in _STORE_SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,14 +51,15 @@ def update_once(index: Index, progress: Callable[[Progress], None], *, if_indexe
     if (other := heartbeat.read(index.store)) is not None:
         reason = f"process {other.process} is watching this and keeps it current"
         return Result(reason, {"updated": False, "reason": reason})
-    index.store.file.beside(".turn").parent.mkdir(parents=index.store.file.guest, exist_ok=True)
+    waiting_room, turn = (heartbeat.small_file(index.store, suffix) for suffix in (".next", ".turn"))
+    heartbeat.make_room(turn, index.store)
     with ExitStack() as stack:
         try:
-            waiting = stack.enter_context(FileLock(index.store.file.beside(".next"), timeout=0))
+            waiting = stack.enter_context(FileLock(waiting_room, timeout=0))
         except Timeout:
             reason = "another call waits for its turn and will see what this one would"
             return Result(reason, {"updated": False, "reason": reason})
-        stack.enter_context(FileLock(index.store.file.beside(".turn"), timeout=PATIENCE))
+        stack.enter_context(FileLock(turn, timeout=PATIENCE))
         waiting.release()
         done = _update(index, progress)
     if done is None:
