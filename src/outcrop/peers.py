@@ -48,6 +48,7 @@ class Peer:
         source: Where its material comes from, or None for an export.
         revision: What the store is current to, as one word.
         space: The space of its vectors.
+        moment: ``store.moment()`` when it was opened: what is read later belongs together as long as this stands.
         complete: Whether only artifacts all of whose passages have a vector are meant, as others came from no blob.
     """
 
@@ -58,6 +59,7 @@ class Peer:
     source: Source | None
     revision: str
     space: Space
+    moment: str
     complete: bool = False
 
 
@@ -101,8 +103,9 @@ def opened(
     place, source = _found(path, own_store)
     with closing(_store_of(source)) as store:
         if _is_indexed(store, path):
+            moment = store.moment()
             look = _look_at(store, source, settings, space, path)
-            yield Peer(source.type, _place(place), source.project, store, source, look.revision, space)
+            yield Peer(source.type, _place(place), source.project, store, source, look.revision, space, moment)
         else:
             yield _of_blobs(place, source, settings, space, path, report)
 
@@ -216,7 +219,9 @@ def _of_blobs(
     except OutcropError as error:
         raise at(path, error) from error
     return Peer(
-        *(source.type, _place(place), source.project, memory, source, _blob_revision(transfer), space), complete=True
+        *(source.type, _place(place), source.project, memory, source, _blob_revision(transfer), space),
+        moment=memory.moment(),
+        complete=True,
     )
 
 
@@ -254,7 +259,7 @@ def _of_export(path: Path, settings: Settings, space: Space, report: Callable[[P
     except OutcropError as error:
         raise at(path, error) from error
     slug = found.project or to_slug(path.name)
-    return Peer(EXPORT, spelled(path), slug, memory, None, _word({"": found.revision}), space, complete=True)
+    return Peer(EXPORT, spelled(path), slug, memory, None, _word({"": found.revision}), space, memory.moment(), True)
 
 
 def _members(path: Path) -> Members:

@@ -20,7 +20,7 @@ from outcrop.model import Kind, Skipped, Space
 from outcrop.names import check_project
 from outcrop.packages import PYTHON
 from outcrop.peers import Peer
-from outcrop.records import Member, Project
+from outcrop.records import Known, Member, Project
 from outcrop.reports import Progress, ProjectReport, ProjectStatus
 from outcrop.stores.selection import path_matcher
 
@@ -183,10 +183,8 @@ class _Moved(Exception):
 
 def _bring(index: Index, peer: Peer, project: Project, report: Report) -> Brought:
     """Copy what is wanted of a peer, as it is at one moment."""
-    moment = peer.store.moment()
-    known = peer.store.known()
     matches = path_matcher(project.paths) if project.paths else None
-    there = peer.store.members()
+    there, known = _contents(peer)
     left_out = peers.withheld(peer.source, {member.hash: known[member.hash].version for member in there})
     if peer.complete:
         left_out |= _unembedded(peer, {member.hash for member in there})
@@ -203,7 +201,7 @@ def _bring(index: Index, peer: Peer, project: Project, report: Report) -> Brough
     def read(hashes: Sequence[str]) -> list[importing.Read]:
         try:
             found = list(importing.entries_of(peer.store, hashes, first, known, project.space))
-            if peer.store.moment() != moment:
+            if peer.store.moment() != peer.moment:
                 raise _Moved
         except OutcropError as error:
             raise peers.at(peers.path_of(peer.place), error) from error
@@ -216,10 +214,27 @@ def _bring(index: Index, peer: Peer, project: Project, report: Report) -> Brough
     return brought
 
 
+def _contents(peer: Peer) -> tuple[Sequence[Member], Mapping[str, Known]]:
+    """What a peer's own builds put into it, and what it remembers of that, as it was when it was opened."""
+    try:
+        with peer.store.snapshot():
+            known = peer.store.known()
+            members = [member for member in peer.store.members() if member.hash in known]
+            if peer.store.moment() != peer.moment:
+                raise _Moved
+    except OutcropError as error:
+        raise peers.at(peers.path_of(peer.place), error) from error
+    return members, known
+
+
 def _unembedded(peer: Peer, hashes: Collection[str]) -> frozenset[str]:
     """Artifacts some of whose passages have no vector."""
-    found = peer.store.embedded_chunks(peer.space, sorted(hashes))
-    return frozenset(hash for hash, chunks in found.items() if any(chunk.vector is None for chunk in chunks))
+    found: set[str] = set()
+    for hash in hashes:
+        chunks = peer.store.embedded_chunks(peer.space, [hash])[hash]
+        if any(chunk.vector is None for chunk in chunks):
+            found.add(hash)
+    return frozenset(found)
 
 
 def _import_package(index: Index, found: packages.Found, name: str, replaced: str, report: Report) -> ProjectReport:
