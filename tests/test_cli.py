@@ -161,7 +161,7 @@ def test_version(run: Run) -> None:
         (("search", " "), "outcrop: the question is empty", "Say what"),
         (("search", "x", "--mode", "magic"), "outcrop: invalid value for '--mode'", "outcrop search --help"),
         (("search", "x", "--kind", "dok"), "outcrop: there is no kind 'dok'", "instruction"),
-        (("clear",), "outcrop: clear takes exactly one of --corpus, --space and --all", "outcrop status"),
+        (("clear",), "outcrop: clear takes exactly one of --corpus, --project, --space and --all", "outcrop status"),
         (("clear", "--all", "--corpus", "x"), "outcrop: clear takes exactly one of", "outcrop status"),
         (("clear", "--all"), "outcrop: nobody is there to confirm that everything is removed", "Add --yes."),
         (("status", "--embedder", "magic"), "outcrop: there is no embedder 'magic'", "hash"),

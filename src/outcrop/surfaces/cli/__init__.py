@@ -30,7 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("transfer", "Lay the vectors out in a folder, or in the repository, to be carried away."),
     "push": ("transfer", "Send the vectors to another copy of the repository."),
     "pull": ("transfer", "Get the vectors of another copy and fill the index."),
-    "import-project": ("projects", "Bring another repository's index, or a Python package's API, in as a project."),
+    "import-project": ("projects", "Bring in another repository or a Python package."),
     "projects": ("projects", "List, refresh or remove imported projects."),
     "watch": ("watch", "Keep the index current while files change."),
     "serve": ("serve", "Serve the search page, its JSON API and MCP."),

@@ -54,7 +54,7 @@ def _kinds(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     "import-project",
     cls=Command,
     examples=IMPORT_EXAMPLES,
-    short_help="Bring another repository's index, or a Python package's API, in as a project.",
+    short_help="Bring in another repository or a Python package.",
 )
 @click.argument("peer", type=click.Path(path_type=Path), required=False)
 @click.option("--as", "name", metavar="NAME", help="Call it NAME here.")
@@ -85,7 +85,7 @@ def import_project_command(
     directory: Path,
     **flags: Any,
 ) -> None:
-    """Bring another repository's index, or a Python package's API, in as a project of this index.
+    """Bring in another repository or a Python package, as a project of this index.
 
     PEER is a Fossil repository, a folder of a git repository, a plain folder, or a folder of exported vectors. It is
     read from its own index, with its own vectors: no model is asked, and nothing in it is changed. Its vectors have to
