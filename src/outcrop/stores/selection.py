@@ -78,6 +78,9 @@ class Chooser:
 def allowed(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids | None:
     """Ids of the chunks that the view and the filter let through, ascending; None when that is every chunk."""
     imported = wanted.imported or not _has_projects(database)
+    if wanted.kinds and _kinds(database, worktree) <= set(wanted.kinds):
+        # As for somebody who may see some kinds, in an index that holds no others.
+        wanted = replace(wanted, kinds=())
     if imported and replace(wanted, imported=True) == Filter() and _is_only_view(database, worktree):
         return None
     conditions, values = ["m.worktree IN (?, ?)"], [worktree, EVERYWHERE]
@@ -116,6 +119,11 @@ def allowed(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids 
 
 def _has_projects(database: sqlite3.Connection) -> bool:
     return database.execute("SELECT 1 FROM fx_vec_project LIMIT 1").fetchone() is not None
+
+
+def _kinds(database: sqlite3.Connection, worktree: str) -> set[str]:
+    question = "SELECT DISTINCT kind FROM fx_vec_member WHERE worktree IN (?, ?)"
+    return {row[0] for row in database.execute(question, (worktree, EVERYWHERE))}
 
 
 def _is_only_view(database: sqlite3.Connection, worktree: str) -> bool:
