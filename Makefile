@@ -42,10 +42,10 @@ bench: system setup
 	$(BENCHMARK)/writes.py
 	$(BENCHMARK)/retrieval.py
 
-# Everything about retrieval quality. FILES=DIR adds repositories with judged files, AGAINST=FILE the rankings of another
-# system on them, CHOOSE=1 constants chosen with one repository left out.
+# Everything about retrieval quality. FILES=DIR adds repositories with judged files, KIND=code asks their code alone,
+# AGAINST=FILE compares with the rankings of another system, CHOOSE=1 constants chosen with one repository left out.
 bench-quality: setup
-	$(BENCHMARK)/quality.py $(if $(FILES),--files $(FILES)) $(addprefix --against ,$(AGAINST)) \
+	$(BENCHMARK)/quality.py $(if $(FILES),--files $(FILES)) $(addprefix --kind ,$(KIND)) $(addprefix --against ,$(AGAINST)) \
 	  $(if $(FIGURE),--figure $(FIGURE)) $(if $(CHOOSE),--choose) $(if $(SCORES),--scores $(SCORES))
 
 check:

@@ -1,14 +1,16 @@
 """Which file answers: NDCG@10 over repositories with judged files.
 
-usage: files.py DIR [--mode MODE …] [--against RANKINGS.jsonl …] [--figure N] [--scores FILE] [--choose] [--misses]
+usage: files.py DIR [--mode MODE …] [--kind KIND …] [--against RANKINGS.jsonl …] [--figure N] [--scores FILE]
+                    [--choose] [--misses]
 
 DIR holds one folder a repository and queries.jsonl, rows {"id", "repo", "query", "files": [paths that answer]}. Hits
 are turned into files in order of their first hit. Another system's rankings of the same questions, rows {"id", "files":
 [best first]}, are compared question by question; where only its mean is known, --figure takes that.
 
-Intervals: 95 %, bootstrap over questions; those "over repositories" draw repositories first and questions within each,
-so they say what to expect of a tenth one. --choose asks what the rules would be worth to repositories that had no say
-in them: each constant of the ranking is switched off, halved and raised by half, the best of these is chosen on all
+--kind code asks code alone, as a system that indexes nothing else does; without it prose may answer too, which no label
+names. Intervals: 95 %, bootstrap over questions; those "over repositories" draw repositories first and questions within
+each, so they say what to expect of another one. --choose asks what the rules would be worth to repositories that had no
+say in them: each constant of the ranking is switched off, halved and raised by half, the best of these is chosen on all
 repositories but one, and scored on that one. Caveat: as good as its labels; a file is a coarse answer.
 """
 
@@ -40,6 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--mode", action="append", choices=MODES)
+    parser.add_argument("--kind", action="append", help="only these kinds may answer")
     parser.add_argument("--against", action="append", type=Path, default=[], help="rankings of another system")
     parser.add_argument("--figure", type=float, help="mean NDCG@10 of another system, where that is all that is known")
     parser.add_argument("--scores", type=Path, help="write each question's figures to this file")
@@ -55,13 +58,13 @@ def measure(options: argparse.Namespace) -> None:
     repositories = {question["id"]: question["repo"] for question in questions}
     scores: Scores = {mode: {} for mode in modes}
     rankings: dict[tuple[str, str], list[str]] = {}
-    for question, mode, files in ranked(options.directory, modes):
+    for question, mode, files in ranked(options.directory, modes, options.kind):
         scores[mode][question["id"]] = ndcg(files, question["files"])
         rankings[question["id"], mode] = files
         if options.misses and mode == modes[-1] and scores[mode][question["id"]] < 0.7:
             print(f"{scores[mode][question['id']]:.2f} {question['id']}: {question['query']!r}")
             print(f"   wanted {question['files']}\n   found  {files[:6]}")
-    show_repositories(scores, repositories)
+    show_repositories(scores, repositories, options.kind)
     own = scores[modes[-1]]
     for file in options.against:
         there = other_scores(file, questions)
@@ -72,7 +75,7 @@ def measure(options: argparse.Namespace) -> None:
     if options.choose:
         from rules import settings
 
-        trials = {name: trial(options.directory, switch) for name, switch in settings()}
+        trials = {name: trial(options.directory, options.kind, switch) for name, switch in settings()}
         show_choice({"as they are": own} | trials, repositories)
     if options.scores:
         rows = [
@@ -94,13 +97,14 @@ def load(directory: Path) -> list[dict[str, Any]]:
 
 
 def ranked(
-    directory: Path, modes: Sequence[str], *, build: bool = True
+    directory: Path, modes: Sequence[str], kind: Sequence[str] | None = None, *, build: bool = True
 ) -> Iterator[tuple[dict[str, Any], str, list[str]]]:
     """Each question in each mode with the files that answer it, best first.
 
     Args:
         directory: See above.
         modes: The modes.
+        kind: Only these may answer; None for all.
         build: Whether indexes are brought up to date first.
     """
     questions = load(directory)
@@ -111,14 +115,14 @@ def ranked(
             for question in questions:
                 if question["repo"] == repository:
                     for mode in modes:
-                        hits = index.search(question["query"], k=HITS, mode=mode).hits
+                        hits = index.search(question["query"], k=HITS, mode=mode, kind=kind).hits
                         yield question, mode, list(dict.fromkeys(hit.path or "" for hit in hits))[:FILES]
 
 
-def trial(directory: Path, switch: Any) -> dict[str, float]:
+def trial(directory: Path, kind: Sequence[str] | None, switch: Any) -> dict[str, float]:
     """NDCG@10 of hybrid search by question while a constant has another value."""
     with switch():
-        found = ranked(directory, ["hybrid"], build=False)
+        found = ranked(directory, ["hybrid"], kind, build=False)
         return {question["id"]: ndcg(files, question["files"]) for question, _, files in found}
 
 
@@ -135,7 +139,7 @@ def other_scores(file: Path, questions: Sequence[Mapping[str, Any]]) -> dict[str
     return {each["id"]: ndcg(files.get(each["id"], []), each["files"]) for each in questions}
 
 
-def show_repositories(scores: Scores, repositories: Mapping[str, str]) -> None:
+def show_repositories(scores: Scores, repositories: Mapping[str, str], kind: Sequence[str] | None) -> None:
     """A line a repository, and all of them."""
     modes = list(scores)
     rows = []
@@ -146,7 +150,7 @@ def show_repositories(scores: Scores, repositories: Mapping[str, str]) -> None:
     rows.append(("all, over repositories", len(last), *[""] * len(modes), _span(_by_repository(last, repositories))))
     columns = ("repository", "questions", *modes, f"95 % of {modes[-1]}")
     table("NDCG@10 by file", columns, rows)
-    record("files", {"questions": len(repositories)}, columns, rows)
+    record("files", {"questions": len(repositories), "kind": kind}, columns, rows)
 
 
 def show_against(name: str, own: dict[str, float], there: dict[str, float], repositories: Mapping[str, str]) -> None:

@@ -1,7 +1,7 @@
 """Retrieval quality, all of it: the judged set by half, mode, corpus and category, then files, each with intervals.
 
-usage: quality.py [--corpus NAME …] [--embedder NAME] [--files DIR [--against RANKINGS …] [--figure N] [--choose]]
-                  [--scores FILE]
+usage: quality.py [--corpus NAME …] [--embedder NAME]
+                  [--files DIR [--kind KIND …] [--against RANKINGS …] [--figure N] [--choose] [--scores FILE]]
 
 The tuning half may have shaped the ranking; the reporting half did not, and its figures are the ones to quote. Each
 difference is paired: both modes answered the same questions. --files and what follows it are passed on to files.py.
@@ -46,6 +46,7 @@ def main() -> None:
             argparse.Namespace(
                 directory=options.files,
                 mode=None,
+                kind=options.kind,
                 against=options.against,
                 figure=options.figure,
                 scores=options.scores,
@@ -89,6 +90,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--corpus", action="append", choices=NAMES)
     parser.add_argument("--embedder", default="local")
     parser.add_argument("--files", type=Path, metavar="DIR")
+    parser.add_argument("--kind", action="append")
     parser.add_argument("--against", action="append", type=Path, default=[], metavar="RANKINGS")
     parser.add_argument("--figure", type=float)
     parser.add_argument("--choose", action="store_true")
