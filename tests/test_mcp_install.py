@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outcrop.errors import FormatError
@@ -114,6 +114,7 @@ def documents(draw: st.DrawFn) -> str:
     return draw(st.sampled_from(["", "// top\n", "\ufeff"])) + write(dict(draw(st.permutations(items))), 0)
 
 
+@settings(deadline=None)
 @given(documents())
 def test_in_and_out_again_is_the_same_file(text: str) -> None:
     before = jsonc.parse(text)

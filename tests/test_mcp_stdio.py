@@ -105,7 +105,7 @@ def talking(arguments: list[str], **options: Any) -> Iterator[Talk]:
         yield talk
     finally:
         talk.process.kill()
-        talk.process.wait(20)
+        talk.process.wait(60)
         for pipe in (talk.process.stdin, talk.process.stdout, talk.process.stderr):
             assert pipe is not None
             with suppress(BrokenPipeError):
@@ -311,7 +311,7 @@ def test_half_a_character_is_no_reason_not_to_answer(root: Path) -> None:
     assert rb"\ud83d " in sent
     run = subprocess.run(command(root), input=sent, capture_output=True, env=environment(), timeout=60, check=True)
     found = [json.loads(line) for line in run.stdout.splitlines()][-1]
-    assert (found["id"], found["result"]["structuredContent"]["mode"]) == (1, "hybrid")
+    assert (found["id"], len(found["result"]["structuredContent"]["hits"])) == (1, 1)
 
 
 def test_it_ends_with_its_client(root: Path) -> None:
@@ -319,7 +319,7 @@ def test_it_ends_with_its_client(root: Path) -> None:
         talk.ask(greeting())
         assert talk.process.stdin is not None
         talk.process.stdin.close()
-        assert talk.process.wait(20) == 0
+        assert talk.process.wait(60) == 0
 
 
 def test_it_ends_when_its_parent_is_killed(root: Path, tmp_path: Path) -> None:
@@ -338,7 +338,7 @@ def test_it_ends_when_its_parent_is_killed(root: Path, tmp_path: Path) -> None:
         assert talk.process.stdout.readline() == b"started\n"
         talk.process.kill()
         pid = int(place.read_text())
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline and _runs(pid):
             time.sleep(0.05)
         assert not _runs(pid)
@@ -358,7 +358,7 @@ def test_it_ends_when_nobody_reads(root: Path) -> None:
         assert talk.process.stdout is not None
         talk.process.stdout.close()
         talk.send(INITIALIZED, request(1, "tools/call", **SEARCH))
-        assert talk.process.wait(20) == 0
+        assert talk.process.wait(60) == 0
 
 
 def test_ctrl_c_ends_it_quietly(root: Path) -> None:
@@ -366,7 +366,7 @@ def test_ctrl_c_ends_it_quietly(root: Path) -> None:
         talk.ask(greeting())
         talk.ask(INITIALIZED, request(1, "tools/call", **SEARCH))
         talk.process.send_signal(signal.SIGINT)
-        assert talk.process.wait(20) == 0
+        assert talk.process.wait(60) == 0
         assert talk.process.stderr is not None
         assert talk.process.stderr.read() == b""
 
