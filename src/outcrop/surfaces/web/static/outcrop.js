@@ -29,7 +29,9 @@
   const more = async (link) => {
     const hit = link.closest("[data-oc-hit]");
     const left = Number(link.dataset.ocLeft);
-    const around = left ? 0 : Number(link.dataset.ocAround || 0) + STEP;
+    if (link.getAttribute("aria-busy")) return;
+    // The passage first, then more of its surroundings each time.
+    const around = left ? 0 : Math.min(400, Number(link.dataset.ocAround || 0) * 2 || STEP);
     const address = new URL(link.dataset.ocMore, location.href);
     address.searchParams.set("around", around);
     address.searchParams.set("part", "1");
