@@ -18,6 +18,7 @@ _IDENTIFIER = re.compile(
     r"|`([A-Za-z_]\w*)`"  # quoted as code
     r"|\b([A-Za-z_]\w*)\(\)"  # called
 )
+_PHRASE = re.compile(r'"([^"\n]{3,200})"|“([^”\n]{3,200})”')
 _EXPLAIN = re.compile(
     r"\s*(how (do|can|should|to)\b|can (i|we|you)\b|what (is|are|does|do)\b|is it possible|why\b)", re.I
 )
@@ -26,6 +27,9 @@ _ASKS_FOR = {
     Role.TEST: frozenset("test tests testing tested spec specs fixture fixtures mock mocks".split()),
     Role.EXAMPLE: frozenset("example examples sample samples demo demos tutorial benchmark benchmarks".split()),
     Role.CHANGELOG: frozenset("changelog release releases released version changed history upgrade".split()),
+    Role.INSTRUCTIONS: frozenset(
+        "agent agents prompt prompts skill skills instruction instructions claude copilot".split()
+    ),
     Role.VENDORED: frozenset("vendor vendored third party legacy compat bundled".split()),
 }
 
@@ -40,6 +44,7 @@ class Reading:
             word of a language can be one too.
         certain: Whether the symbol is written as only symbols are: capitals, underscores, dots, a call.
         identifiers: Identifiers inside a question of words, lower-case.
+        phrases: What it puts in double quotation marks, lower-case, white space folded.
         explains: Whether it asks to be told something rather than where something is; prose answers that.
         roles: Roles of files that it asks for by name.
     """
@@ -48,6 +53,7 @@ class Reading:
     symbol: str | None
     certain: bool
     identifiers: frozenset[str]
+    phrases: tuple[str, ...]
     explains: bool
     roles: frozenset[Role]
 
@@ -65,6 +71,13 @@ def read(question: str) -> Reading:
         symbol=symbol,
         certain=symbol is not None and _SYMBOL_SIGNS.search(stripped) is not None,
         identifiers=frozenset((match[1] or match[2] or match[0]).lower() for match in found),
+        phrases=phrases(question),
         explains=_EXPLAIN.match(question) is not None,
         roles=frozenset(role for role, asked in _ASKS_FOR.items() if not asked.isdisjoint(words)),
     )
+
+
+def phrases(question: str) -> tuple[str, ...]:
+    """What a question puts in double quotation marks, each once, lower-case, white space folded."""
+    found = (" ".join((match[1] or match[2]).lower().split()) for match in _PHRASE.finditer(question))
+    return tuple(dict.fromkeys(phrase for phrase in found if any(char.isalnum() for char in phrase)))

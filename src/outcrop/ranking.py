@@ -21,8 +21,8 @@ DENSE_SHARE = 0.7
 """Weight of meaning against words; a bare symbol is a matter of words."""
 DENSE_SHARE_SYMBOL = 0.4
 
-FLOOR = 0.6
-"""Dot products count from this share of the pool's last one: models differ in how high unrelated text scores."""
+PHRASE = 1.0
+"""For a passage that holds, word for word, what the question puts in quotation marks."""
 
 STEM = 0.8
 """For a question that the file's name covers whole; a part of it counts in proportion."""
@@ -46,15 +46,29 @@ FILE_SHARPNESS = 4
 """Power to which passages count for their file: one strong passage says more than ten weak ones."""
 FILE_LENGTH = 0.2
 """Power of its number of passages by which a file's strength is divided: a long file has something on everything."""
+FILE_MEANING = 0.2
+"""For all passages of the file whose two nearest ones are the nearest together."""
+FILE_WORDS = 0.4
+"""For all passages of a file that holds every word of the question somewhere; it falls with the square of the share."""
 
-PROSE = 0.85
-"""Factor of prose where the question does not ask to be told something."""
+PROSE = 0.8
+"""How much lower prose stands, per share of code among the candidates beyond half: where nearly everything is code,
+prose only comments on it; where half is prose, it is what people come for."""
+
+CROWD = 5
+"""Passages of one file before it crowds the list."""
+CROWDED = 0.9
+"""Factor of each further one, again for the next."""
+
+KIN = 3
+"""Letters that the shorter of two words must have to count as the beginning of the longer one."""
 
 ROLE_FACTORS: Mapping[Role, float] = {
     Role.TEST: 0.5,
     Role.EXAMPLE: 0.7,
     Role.VENDORED: 0.7,
     Role.CHANGELOG: 0.7,
+    Role.INSTRUCTIONS: 0.7,
     Role.EXPORTS: 0.8,
 }
 """Factors of files around the thing itself, unless the question asks for them."""
@@ -70,6 +84,7 @@ class Candidate:
         keyword: Keyword score, None where no word matched.
         path: Where it stands, empty for what has no path.
         name: Qualified name or heading trail.
+        text: What it says.
         kind: Its kind.
         siblings: How many passages its artifact has, itself included.
     """
@@ -79,6 +94,7 @@ class Candidate:
     keyword: float | None
     path: str
     name: str | None
+    text: str
     kind: Kind
     siblings: int
 
@@ -116,12 +132,16 @@ def rank(question: str, candidates: Sequence[Candidate]) -> list[Ranked]:
     ledger = {candidate.id: _Points() for candidate in candidates}
     _add_similarity(reading, candidates, ledger)
     _add_file_support(candidates, ledger)
+    _add_file_breadth(reading, candidates, ledger)
+    code = sum(candidate.kind is Kind.CODE for candidate in candidates) / max(1, len(candidates))
     for candidate in candidates:
         points = ledger[candidate.id]
         if not reading.certain:
             _add_coverage(reading, candidate, points)
         _add_definition(reading, candidate, points)
-        _weigh_role(reading, candidate, points)
+        _add_phrases(reading, candidate, points)
+        _weigh_role(reading, candidate, points, 1 - PROSE * max(0.0, code - 0.5))
+    _weigh_crowds(candidates, ledger)
     ranked = [Ranked(id, points.value, tuple(points.reasons)) for id, points in ledger.items()]
     return sorted(ranked, key=lambda item: (-item.points, item.id))
 
@@ -147,13 +167,13 @@ class _Points:
 
 def _add_similarity(reading: Reading, candidates: Sequence[Candidate], ledger: Mapping[int, _Points]) -> None:
     products = [candidate.dense for candidate in candidates if candidate.dense is not None]
-    best, floor = max(products, default=0.0), FLOOR * max(0.0, min(products, default=0.0))
+    best = max(products, default=0.0)
     most = max((candidate.keyword or 0.0 for candidate in candidates), default=0.0)
     share = DENSE_SHARE_SYMBOL if reading.certain else DENSE_SHARE
     for candidate in candidates:
         points = ledger[candidate.id]
-        if candidate.dense is not None and best > floor:
-            points.add(share * max(0.0, (candidate.dense - floor) / (best - floor)), "meaning")
+        if candidate.dense is not None and best > 0:
+            points.add(share * max(0.0, candidate.dense / best), "meaning")
         if candidate.keyword is not None and most > 0:
             points.add((1 - share) * candidate.keyword / most, "words")
 
@@ -171,6 +191,26 @@ def _add_file_support(candidates: Sequence[Candidate], ledger: Mapping[int, _Poi
     if strongest > 0:
         for path, id in best.items():
             ledger[id].add(FILE * strength[path] / strongest, "best of its file")
+
+
+def _add_file_breadth(reading: Reading, candidates: Sequence[Candidate], ledger: Mapping[int, _Points]) -> None:
+    """A file that speaks of all of it in several places is about it, though no single passage holds everything."""
+    products: dict[str, list[float]] = defaultdict(list)
+    held: dict[str, set[str]] = defaultdict(set)
+    stems = {word: terms.stem(word) for word in reading.words}
+    for candidate in candidates:
+        if candidate.dense is not None:
+            products[candidate.path].append(candidate.dense)
+        there = f"{candidate.text} {candidate.path} {candidate.name or ''}".lower()
+        held[candidate.path].update(word for word, stem in stems.items() if stem in there or word in there)
+    nearest = {path: sum(sorted(values)[-2:]) / 2 for path, values in products.items()}
+    best = max(nearest.values(), default=0.0)
+    for candidate in candidates:
+        points = ledger[candidate.id]
+        if best > 0:
+            points.add(FILE_MEANING * max(0.0, nearest.get(candidate.path, 0.0)) / best, "meaning of its file")
+        if stems:
+            points.add(FILE_WORDS * (len(held[candidate.path]) / len(stems)) ** 2, "words in its file")
 
 
 def _add_coverage(reading: Reading, candidate: Candidate, points: _Points) -> None:
@@ -200,12 +240,27 @@ def _add_definition(reading: Reading, candidate: Candidate, points: _Points) -> 
         points.add(DEFINES_MEMBER, "inside its definition")
 
 
-def _weigh_role(reading: Reading, candidate: Candidate, points: _Points) -> None:
+def _add_phrases(reading: Reading, candidate: Candidate, points: _Points) -> None:
+    if reading.phrases:
+        text = " ".join(candidate.text.lower().split())
+        points.add(PHRASE * sum(phrase in text for phrase in reading.phrases), "word for word")
+
+
+def _weigh_role(reading: Reading, candidate: Candidate, points: _Points, prose: float) -> None:
     role = role_of(candidate.path)
     if role in ROLE_FACTORS and role not in reading.roles:
         points.weigh(ROLE_FACTORS[role], str(role))
-    if candidate.kind is not Kind.CODE and not reading.explains:
-        points.weigh(PROSE, "prose")
+    if prose < 1 and candidate.kind is not Kind.CODE and not reading.explains:
+        points.weigh(prose, "prose")
+
+
+def _weigh_crowds(candidates: Sequence[Candidate], ledger: Mapping[int, _Points]) -> None:
+    """The further passages of a file that has its share of the list already."""
+    count: dict[str, int] = defaultdict(int)
+    for candidate in sorted(candidates, key=lambda candidate: (-ledger[candidate.id].value, candidate.id)):
+        count[candidate.path] += 1
+        if candidate.path and count[candidate.path] > CROWD:
+            ledger[candidate.id].weigh(CROWDED ** (count[candidate.path] - CROWD), "one of many of its file")
 
 
 @lru_cache(maxsize=65536)
@@ -220,13 +275,16 @@ def _terms(text: str) -> frozenset[str]:
     return frozenset(terms.words(text))
 
 
-def _coverage(words: Sequence[str], covering: frozenset[str]) -> float:
-    """Share of the words that are there, or begin like one that is (``dependency``, ``dependencies``)."""
+@lru_cache(maxsize=16384)
+def _coverage(words: tuple[str, ...], covering: frozenset[str]) -> float:
+    """Share of the words that are there in any form, or begin like one that is (``auth``, ``authentication``)."""
     if not covering or not words:
         return 0.0
-    return sum(word in covering or any(_kin(word, other) for other in covering) for word in words) / len(words)
-
-
-def _kin(word: str, other: str) -> bool:
-    shorter, longer = sorted((word, other), key=len)
-    return len(shorter) >= 3 and longer.startswith(shorter)
+    stems = {terms.stem(term) for term in covering}
+    long = [term for term in covering if len(term) >= KIN]
+    found = 0
+    for word in words:
+        found += terms.stem(word) in stems or (
+            len(word) >= KIN and any(term.startswith(word) or word.startswith(term) for term in long)
+        )
+    return found / len(words)

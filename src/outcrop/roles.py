@@ -15,6 +15,7 @@ class Role(StrEnum):
     EXAMPLE = "example"
     VENDORED = "vendored or legacy"
     CHANGELOG = "changelog"
+    INSTRUCTIONS = "instructions for agents"
     EXPORTS = "package exports"
 
 
@@ -28,17 +29,21 @@ _VENDORED = re.compile(r"(^|/)(_?vendor(ed)?|third[-_]?party|node_modules|extern
 _CHANGELOG = re.compile(
     r"(^|/)(change(log|s)?|history|news|whats[-_]?new|releases?|release[-_]?notes)([./-][^/]*)?$", re.I
 )
+_INSTRUCTIONS = re.compile(
+    r"(^|/)\.(agents?|claude|cursor|windsurf|gemini|github/(agents|prompts|instructions))/", re.I
+)
 _EXPORTS = re.compile(r"(^|/)(__init__\.py|package-info\.java|index\.d\.ts)$")
 
 
 @lru_cache(maxsize=65536)
 def role_of(path: str) -> Role:
-    """The part that the file at a path plays; the first that fits in the order test, example, vendored, changelog."""
+    """The part that the file at a path plays; the first that fits, in the order of this list."""
     for pattern, role in (
         (_TEST, Role.TEST),
         (_EXAMPLE, Role.EXAMPLE),
         (_VENDORED, Role.VENDORED),
         (_CHANGELOG, Role.CHANGELOG),
+        (_INSTRUCTIONS, Role.INSTRUCTIONS),
         (_EXPORTS, Role.EXPORTS),
     ):
         if pattern.search(path):

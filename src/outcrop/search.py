@@ -153,6 +153,7 @@ def _rank(
             keyword=worded.get(id),
             path=passage.paths[0] if passage.paths else "",
             name=passage.chunk.name,
+            text=passage.chunk.text,
             kind=passage.kind,
             siblings=passage.siblings,
         )

@@ -12,6 +12,8 @@ import unicodedata
 from collections.abc import Collection
 from functools import lru_cache
 
+import Stemmer
+
 VERSION = 1
 """Goes up whenever the same text gives other terms; the store then rebuilds its keyword index."""
 
@@ -22,6 +24,8 @@ _CJK = (
 )
 _CJK_RUN = re.compile(f"[{_CJK}]+")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+
+_STEMMER = Stemmer.Stemmer("porter")
 
 # Words that stand in nearly every English question and tell no passage from another.
 STOP_WORDS = frozenset(
@@ -45,8 +49,17 @@ def query_words(text: str) -> list[str]:
     return [word for word in every if word not in STOP_WORDS] or every
 
 
+@lru_cache(maxsize=65536)
+def stem(term: str) -> str:
+    """A term without its English ending, as the keyword index takes it off (Porter, "An algorithm for suffix
+    stripping", 1980): ``dependency`` and ``dependencies`` both give ``depend``.
+    """
+    stemmed: str = _STEMMER.stemWord(term)
+    return stemmed
+
+
 def spans(text: str, wanted: Collection[str]) -> list[tuple[int, int]]:
-    """Where the wanted terms stand in a text.
+    """Where the wanted terms stand in a text, whatever their English endings.
 
     Args:
         text: Any text.
@@ -56,19 +69,19 @@ def spans(text: str, wanted: Collection[str]) -> list[tuple[int, int]]:
         Character ranges ``(start, end)``, ascending, not overlapping. A whole identifier is one range when it matches
         whole; else the parts that match.
     """
-    chosen = frozenset(wanted)
+    chosen = frozenset(map(stem, wanted))
     found: list[tuple[int, int]] = []
     for match in _WORD.finditer(text):
         word, at = match.group(), match.start()
-        terms = _split(word)
-        if chosen.isdisjoint(terms):
+        stems = [stem(term) for term in _split(word)]
+        if chosen.isdisjoint(stems):
             continue
-        if len(terms) == 1 or terms[-1] in chosen:
+        if len(stems) == 1 or stems[-1] in chosen:
             found.append((at, match.end()))
             continue
         run: tuple[int, int] | None = None
         for start, end, term in _pieces(word):
-            if term not in chosen:
+            if stem(term) not in chosen:
                 continue
             if run is not None and start <= run[1]:
                 run = (run[0], end)
