@@ -118,12 +118,13 @@ def test_more_lines_unfold_in_place_until_there_are_no_more(page: Page) -> None:
     counted = hit.locator(".oc-line").count()
     page.keyboard.press("m")
     expect(hit.locator(".oc-line").nth(counted)).to_be_attached()
+    link = hit.locator("[data-oc-more]")
     for _ in range(30):
-        if hit.locator("[data-oc-more]").is_hidden():
+        expect(hit.locator("[aria-busy]")).to_have_count(0)
+        if not link.is_visible():
             break
-        hit.locator("[data-oc-more]").click()
-        page.wait_for_timeout(50)
-    expect(hit.locator("[data-oc-more]")).to_be_hidden()
+        link.click()
+    expect(link).to_be_hidden()
     expect(hit.locator(".oc-line")).to_have_count(len(LONG.splitlines()))
 
 
