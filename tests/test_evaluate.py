@@ -49,6 +49,7 @@ def test_figures_are_those_of_the_books() -> None:
     assert second.ndcg == pytest.approx(0.8597186998521972, abs=1e-9)
     assert (second.recall, second.mrr) == (1.0, 1.0)
     assert nothing == Scores(0.0, 0.0, 0.0)
+    assert score([[]], [{"a": 1}]) == [Scores(0.0, 0.0, 0.0)]
 
 
 def test_only_ten_documents_count() -> None:
@@ -106,6 +107,9 @@ def test_a_difference_of_a_few_questions_each_way_may_be_chance() -> None:
     one = [1.0] * 20 + [0.0] * 5 + [1.0] * 4
     other = [1.0] * 20 + [1.0] * 4 + [0.0] * 5
     assert difference(one, other).verdict is Verdict.CHANCE
+    slightly = difference([*one, 1.0], [*other, 0.0])
+    assert slightly.interval.mean > 0
+    assert slightly.verdict is difference([*other, 0.0], [*one, 1.0]).verdict is Verdict.CHANCE
     assert difference(one, one).verdict is Verdict.SAME
     assert difference([1.0] * 9, [0.0] * 9).verdict is Verdict.TOO_FEW
     assert difference([1.0] * 10, [0.0] * 10).verdict is Verdict.BETTER

@@ -63,9 +63,8 @@ def score(rankings: Sequence[Sequence[str]], grades: Sequence[Mapping[str, int]]
     judged = [Qrel(str(at), name, grade) for at, each in enumerate(grades) for name, grade in each.items()]
     ranked = [
         ScoredDoc(str(at), name, float(-place))
-        # A question that found nothing must not be missing: it would be left out of the measures.
         for at, ranking in enumerate(rankings)
-        for place, name in enumerate(ranking[:DEPTH] or [""])
+        for place, name in enumerate(ranking[:DEPTH])
     ]
     found: dict[tuple[str, object], float] = {
         (each.query_id, each.measure): each.value for each in ir_measures.iter_calc(measures, judged, ranked)
