@@ -42,6 +42,7 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import outcrop
+from outcrop import heartbeat
 from outcrop.current import is_behind
 from outcrop.model import Answer, Kind
 
@@ -53,6 +54,7 @@ QUESTIONS = (
     "test of the help text",
 )
 CATCH_UP_SECONDS = 120.0
+REST_SECONDS = 2.0
 
 State = frozenset[tuple[str, str]]
 """Path and content address of every file at one moment."""
@@ -220,7 +222,8 @@ def replay(
                     step()
                 commits += 1
             last = time.monotonic()
-            caught_up = _await_current(root, settings)
+            caught_up = _await_current(root, settings, calm=REST_SECONDS)
+            ended = time.monotonic() - REST_SECONDS
         finally:
             stop.set()
             asking.join()
@@ -229,7 +232,6 @@ def replay(
         asked.failures.append(f"the watch ended with {process.returncode}: {errors[-500:]}")
     if not caught_up:
         asked.failures.append(f"the index did not become current within {CATCH_UP_SECONDS:g} s")
-    ended = time.monotonic()
     events = [json.loads(line) for line in output.splitlines()]
     kept, fresh = _rows_of(root, settings)
     return Outcome(
@@ -245,12 +247,22 @@ def replay(
     )
 
 
-def _await_current(root: Path, settings: dict[str, Any]) -> bool:
+def _await_current(root: Path, settings: dict[str, Any], calm: float = 0.0) -> bool:
+    """Wait until the index is current, and stays so with the watch at rest for some seconds.
+
+    A watch that began to follow a state which is gone again meanwhile would otherwise be stopped in the middle of it.
+    """
     until = time.monotonic() + CATCH_UP_SECONDS
+    since: float | None = None
     while time.monotonic() < until:
         with outcrop.open(root, settings=settings) as index:
-            if not is_behind(index):
-                return True
+            watcher = heartbeat.read(index.store)
+            if is_behind(index) or watcher is None or watcher.state != heartbeat.WATCHING:
+                since = None
+            elif since is None:
+                since = time.monotonic()
+        if since is not None and time.monotonic() - since >= calm:
+            return True
         time.sleep(0.1)
     return False
 
