@@ -12,6 +12,7 @@ import pytest
 
 import outcrop
 from asking import GUIDE, KETTLE, Asker, make_kettle, open_kettle
+from outcrop import projects
 from outcrop.app import Index
 from outcrop.model import Kind
 from outcrop.surfaces.web import router
@@ -21,7 +22,7 @@ from outcrop.surfaces.web.limits import Bounds
 from outcrop.surfaces.web.links import FossilLinks, links_for
 from outcrop.surfaces.web.messages import Reader, Request, Response, parse_query
 from outcrop.surfaces.web.site import Site
-from repositories import git, write
+from repositories import git, make_repository, write
 
 SEARCH, VIEW, API = "/ext/search", "/ext/view", "/ext/api/"
 
@@ -313,6 +314,45 @@ def test_the_catalog_counts_and_names_what_was_left_out(ask: Asker) -> None:
     assert "logo.bin" in text
     assert '<svg class="oc-map"' in page.text
     assert "hash-768" in text
+
+
+def test_media_hits_say_when_and_lead_to_the_asset(tmp_path: Path) -> None:
+    folder = make_kettle(tmp_path / "kettle")
+    manifest = {"sha3": "ab" * 32, "mime": "video/mp4", "bytes": 10}
+    cues = "WEBVTT\n\n00:01:05.000 --> 00:01:31.000\nNow the samovar whistles.\n"
+    for name, uri in (("good", "https://example.org/samovar.mp4"), ("bad", "javascript:alert(1)//samovar")):
+        text = json.dumps(manifest | {"uri": uri, "transcript": f"media/{name}.vtt"})
+        write(folder, {f"media/{name}.json": text, f"media/{name}.vtt": cues})
+    with open_kettle(folder) as index:
+        index.build()
+        page = Asker(index)(SEARCH, ("q", "samovar whistles"), ("kind", "media")).text
+        assert "1:05–1:31" in words_of(page)
+        assert 'href="https://example.org/samovar.mp4' in page
+        assert 'href="javascript' not in page
+        seen = words_of(Asker(index)(VIEW, ("path", "media/good.json")).text)
+        assert "Now the samovar whistles." in seen
+
+
+def test_another_project_is_chosen_and_shown(tmp_path: Path) -> None:
+    teapot = make_repository(tmp_path / "teapot", {"pour.py": "def pour_tea():\n    return 'slowly'\n"})
+    with open_kettle(teapot) as index:
+        index.build()
+    folder = make_kettle(tmp_path / "kettle")
+    with open_kettle(folder) as index:
+        projects.import_project(index, teapot)
+        ask = Asker(index)
+        assert '<option value="teapot">teapot</option>' in ask(SEARCH).text
+        assert "pour.py" not in ask(SEARCH, ("q", "pour tea")).text
+        page = ask(SEARCH, ("q", "pour tea"), ("project", "teapot"))
+        assert "pour.py" in page.text
+        assert '<option value="teapot" selected>' in page.text
+        assert "github.com" not in page.text
+        href = re.search(r'href="(/ext/view[^"#]*)', page.text)
+        assert href is not None
+        seen = ask(href[1].replace("&amp;", "&"))
+        assert "pour_tea" in words_of(seen.text)
+        assert "the passages that the index holds" in words_of(seen.text)
+        assert "By project" in words_of(ask("/ext/catalog").text)
 
 
 # -- the API ----------------------------------------------------------------------------------------------------------
