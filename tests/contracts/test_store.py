@@ -621,3 +621,19 @@ def test_a_project_may_be_all_there_is(store: VectorStore) -> None:
     with store.writing():
         store.clear()
     assert store.projects() == []
+
+
+def test_a_filter_of_every_kind_is_no_filter(store: VectorStore) -> None:
+    fill(store)
+    every = Filter(kinds=(Kind.CODE, Kind.DOC, Kind.WIKI))
+    query = unit(0.0)
+    assert store.nearest(query, 9, every) == store.nearest(query, 9, Filter())
+    assert store.keyword(["beta"], 9, every) == store.keyword(["beta"], 9, Filter())
+    assert store.progress(SPACE, every) == (3, 3)
+    # What is written and not placed yet belongs to no kind that anybody may see.
+    with store.writing():
+        store.write([entry("h9", "late.py", "beta late")])
+    assert store.keyword(["late"], 9, every) == []
+    with store.writing():
+        store.replace(view(member("h1", "src/a.py"), member("h2", "docs/b.md", Kind.INSTRUCTION, "docs")))
+    assert [it.id for it in store.nearest(query, 9, every)] == [it.id for it in store.nearest(query, 2, Filter())]
