@@ -243,7 +243,7 @@ def test_an_index_behind_its_source_is_called_that(tmp_path: Path) -> None:
 
 def test_the_viewer_shows_lines_with_their_numbers(ask: Asker) -> None:
     page = ask(VIEW, ("path", "src/kettle.py"), ("lines", "13-17"), ("q", "degrees"))
-    assert page.text.count('class="oc-line oc-chosen"') == 5
+    assert page.text.count('class="oc-line oc-chosen') == 5
     assert 'id="L13"' in page.text
     assert f'id="L{len(KETTLE.splitlines())}"' in page.text
     assert f'id="L{len(KETTLE.splitlines()) + 1}"' not in page.text

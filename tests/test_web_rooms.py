@@ -133,6 +133,12 @@ def test_endings_are_marked_as_the_keyword_index_finds_them() -> None:
     assert "b" not in wanted
 
 
+def test_code_and_tables_in_prose_keep_their_columns() -> None:
+    text = "Say:\n\n```\nls  -l\n```\nor\n\n    cd  /\n\n| a | b |\nthen"
+    aligned = [shown.number for shown in dress(passage(text, 1, frozenset()), "a.md", Kind.DOC) if shown.aligned]
+    assert aligned == [3, 4, 5, 8, 10]
+
+
 def test_shared_white_space_goes_and_marks_move_along() -> None:
     lines = dedent(passage("        if raw:\n            raw()", 5, frozenset({"raw"})))
     assert [line.text for line in lines] == ["if raw:", "    raw()"]

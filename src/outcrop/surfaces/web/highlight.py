@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -71,11 +71,13 @@ class Shown:
         number: 1-based line in the file.
         html: Its text.
         bare: Whether it is blank.
+        aligned: Whether its columns matter even in running text: code, tables.
     """
 
     number: int
     html: Markup
     bare: bool
+    aligned: bool
 
 
 def wanted_terms(query: str) -> frozenset[str]:
@@ -114,9 +116,18 @@ def dress(lines: Sequence[Line], path: str | None, kind: Kind) -> list[Shown]:
     name = _lexer_name(kind, path)
     coloured = _colour(lines, name)
     return [
-        Shown(line.number, _html(line, classes), not line.text.strip())
-        for line, classes in zip(lines, coloured, strict=True)
+        Shown(line.number, _html(line, classes), not line.text.strip(), aligned)
+        for line, classes, aligned in zip(lines, coloured, _aligned(lines), strict=True)
     ]
+
+
+def _aligned(lines: Sequence[Line]) -> Iterator[bool]:
+    """Which lines are code or part of a table, by the marks that prose formats share."""
+    fenced = False
+    for line in lines:
+        fence = line.text.lstrip().startswith(("```", "~~~"))
+        fenced ^= fence
+        yield fenced or fence or line.text.startswith(("    ", "|", "+-"))
 
 
 Span = tuple[int, int, str]

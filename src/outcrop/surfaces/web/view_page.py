@@ -95,7 +95,8 @@ def _part(
         request,
         "lines.html",
         lines=highlight.dress(highlight.dedent(_every(block, wanted)), document.path, document.kind),
-        chosen=lines,
+        # A passage that is all there is to see needs no mark.
+        chosen=lines if around else None,
         anchor="",
         numbered=True,
         grow=grow,
