@@ -52,6 +52,8 @@ FLOORS: dict[str, int] = {
     "sync": 3,
     "exported": 3,
     "search": 3,
+    "spelling": 3,
+    "copies": 3,
     "fallback": 3,
     "freshness": 3,
     "hits": 3,

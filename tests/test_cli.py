@@ -216,7 +216,7 @@ def test_search_json_is_one_object_with_the_mode_beside_the_hits(run: Run) -> No
     result = run("search", "--json", "-k", "2", "install from source")
     assert result.out.count("\n") == 1
     answer = json.loads(result.out)
-    assert set(answer) == {"mode", "reason", "stale", "space", "hits"}
+    assert set(answer) == {"mode", "reason", "stale", "space", "hits", "corrected"}
     assert (answer["mode"], answer["reason"], answer["stale"]) == ("hybrid", None, None)
     assert len(answer["hits"]) == 2
     assert answer["hits"][0]["path"] == "README.md"

@@ -7,13 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from outcrop import manifest
-from outcrop.model import Hit, Mode
+from outcrop.model import Copy, Hit, Mode
 from outcrop.preview import preview
 from outcrop.records import Passage
 
 
 def make_hit(
-    passage: Passage, score: float, mode: Mode, words: Sequence[str], explanation: tuple[str, ...] = ()
+    passage: Passage,
+    score: float,
+    mode: Mode,
+    words: Sequence[str],
+    copies: tuple[Copy, ...] = (),
+    explanation: tuple[str, ...] = (),
 ) -> Hit:
     """Describe a passage as an answer does.
 
@@ -22,6 +27,7 @@ def make_hit(
         score: Dot product, or relative keyword score; clamped to 0 to 1.
         mode: By which half it was found.
         words: Search terms of the question, for the preview.
+        copies: Where nearly the same stands.
         explanation: What its place in the list is made of.
     """
     chunk, media = passage.chunk, passage.media
@@ -41,6 +47,7 @@ def make_hit(
         cell=chunk.cell,
         cell_id=chunk.cell_id,
         record=passage.record,
+        copies=copies,
         explanation=explanation,
         start=chunk.seconds[0] if chunk.seconds else None,
         end=chunk.seconds[1] if chunk.seconds else None,

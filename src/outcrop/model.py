@@ -288,6 +288,17 @@ class Stale:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """Where nearly the same text as a hit's stands, folded into it; each field as in :class:`Hit`."""
+
+    project: str
+    path: str | None
+    hash: str
+    lines: tuple[int, int]
+    cell: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One passage of an answer. ``score`` to ``text`` are frozen: see docs/hit.md.
 
@@ -308,6 +319,7 @@ class Hit:
         cell: 0-based cell number in a notebook, else None.
         cell_id: The cell's own id, where the notebook gives it one.
         record: The caller's own id and metadata, where it is a passage of a record.
+        copies: Other places where nearly the same text stands, which would only repeat this hit.
         explanation: What its place in the list is made of, in words and numbers; empty unless asked for.
         start: Of a passage of a timed transcript: when it begins, in seconds.
         end: When it ends.
@@ -330,6 +342,7 @@ class Hit:
     cell: int | None = None
     cell_id: str | None = None
     record: RecordNote | None = None
+    copies: tuple[Copy, ...] = ()
     explanation: tuple[str, ...] = ()
     start: float | None = None
     end: float | None = None
@@ -347,6 +360,7 @@ class Answer:
         stale: None, or that the index is behind its source.
         space: Id of the space that was searched, None for a keyword answer.
         hits: Best first.
+        corrected: Words of the question that nothing here holds, each with the one that was searched for instead.
     """
 
     mode: Mode
@@ -354,6 +368,7 @@ class Answer:
     stale: Stale | None
     space: str | None
     hits: tuple[Hit, ...]
+    corrected: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain JSON values."""

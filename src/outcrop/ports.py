@@ -278,6 +278,15 @@ class VectorStore(Protocol):
     def keyword(self, terms: Sequence[str], k: int, filter: Filter) -> Sequence[Found]:
         """The chunks that hold any of the terms, best first."""
 
+    def unknown(self, words: Sequence[str]) -> frozenset[str]:
+        """Those words that no passage holds, in any form."""
+
+    def stems(self, beginning: str) -> Mapping[str, int]:
+        """The stems (``terms.stem``) of the keyword index that begin so, and how many passages hold each."""
+
+    def forms(self, stem: str) -> frozenset[str]:
+        """Words of a stem, as some passages have them."""
+
     def vectors(self, ids: Sequence[int]) -> Mapping[int, Vector]:
         """Vectors of chunks in the scanned space, where there are any."""
 

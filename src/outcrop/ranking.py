@@ -21,7 +21,7 @@ DENSE_SHARE = 0.7
 """Weight of meaning against words; a bare symbol is a matter of words."""
 DENSE_SHARE_SYMBOL = 0.4
 
-PHRASE = 1.0
+PHRASE = 2.0
 """For a passage that holds, word for word, what the question puts in quotation marks."""
 
 STEM = 0.8

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from outcrop import ranking, request, terms
+from outcrop import questions, ranking, request, spelling, terms
+from outcrop.copies import fold
 from outcrop.errors import EmbedderError, IndexMissing, SpaceMismatch, StoreError
 from outcrop.freshness import Freshness
 from outcrop.hits import make_hit
-from outcrop.model import Answer, Filter, Hit, Mode, Space, Stale
+from outcrop.model import Answer, Copy, Filter, Hit, Mode, Space, Stale
 from outcrop.ports import Embedder, Guard, Source, Vector, VectorStore
 from outcrop.ranking import Ranked
 from outcrop.records import Found, Passage, State
@@ -81,6 +82,11 @@ def _from_index(question: Question, store: VectorStore, source: Source, embedder
         state = store.state()
         # Asking where the source is now takes as long as the search; they run side by side.
         freshness = Freshness(store, source)
+        fixes = spelling.corrections(question.text, store)
+    if fixes:
+        text = spelling.corrected(question.text, fixes)
+        failed = question.vector if isinstance(question.vector, EmbedderError) else None
+        question = replace(question, text=text, vector=failed)
     words = terms.query_words(question.text)
     reason: str | None = None
     query: Vector | None = None
@@ -96,7 +102,8 @@ def _from_index(question: Question, store: VectorStore, source: Source, embedder
         found = _find(question, query, store, embedder.space, wanted, words)
     passages = _shown(source, found.passages)
     if query is None:
-        return keyword_answer(question, passages, found.by_words, words, reason, freshness.stale())
+        answer = keyword_answer(question, passages, found.by_words, words, reason, freshness.stale())
+        return replace(answer, corrected=fixes)
     scores = dict(found.products)
     if found.percent is not None:
         reason = f"index {found.percent} % complete"
@@ -109,7 +116,7 @@ def _from_index(question: Question, store: VectorStore, source: Source, embedder
         ranked = _rank(question, passages, scores, {item.id: item.score for item in found.by_words})
         ways = _ways(found.dense, found.by_words)
     hits = _hits(question, passages, ranked, words, scores, ways)
-    return Answer(question.mode, reason, freshness.stale(), embedder.space.id, tuple(hits))
+    return Answer(question.mode, reason, freshness.stale(), embedder.space.id, tuple(hits), fixes)
 
 
 def _find(
@@ -117,13 +124,15 @@ def _find(
 ) -> _Findings:
     """Candidates of both halves, or of the words alone where there is no vector to compare with."""
     pool = max(POOL, question.k)
+    # A phrase is asked for as the run of terms that it gives, first, since only so many terms are.
+    sought = [*(" ".join(terms.words(phrase)) for phrase in questions.phrases(question.text)), *words]
     if query is None:
-        by_words = store.keyword(words, pool, wanted)
+        by_words = store.keyword(sought, pool, wanted)
         return _Findings((), by_words, {}, store.passages([item.id for item in by_words], wanted), None)
     dense = store.nearest(query, pool, wanted)
     embedded, chunks = store.progress(space)
     whole = embedded == chunks
-    by_words = store.keyword(words, pool, wanted) if question.mode is Mode.HYBRID or not whole else ()
+    by_words = store.keyword(sought, pool, wanted) if question.mode is Mode.HYBRID or not whole else ()
     products = {item.id: item.score for item in dense}
     products |= {id: float(vector @ query) for id, vector in store.vectors([item.id for item in by_words]).items()}
     passages = store.passages(sorted(products.keys() | {item.id for item in by_words}), wanted)
@@ -225,13 +234,19 @@ def _hits(
 ) -> list[Hit]:
     floor = question.min_score
     chosen = [item for item in ranked if item.id in passages and (floor is None or scores.get(item.id, 0.0) >= floor)]
+    if question.mode is Mode.SEMANTIC:
+        # Who asks for the order of the scores gets just that.
+        folded: list[tuple[Ranked, tuple[Copy, ...]]] = [(item, ()) for item in chosen[: question.k]]
+    else:
+        folded = fold(chosen, passages, question.k)
     return [
         make_hit(
             passages[item.id],
             scores.get(item.id, 0.0),
             ways[item.id],
             words,
+            copies,
             item.explained() if question.explain else (),
         )
-        for item in chosen[: question.k]
+        for item, copies in folded
     ]

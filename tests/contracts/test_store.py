@@ -637,3 +637,22 @@ def test_a_filter_of_every_kind_is_no_filter(store: VectorStore) -> None:
     with store.writing():
         store.replace(view(member("h1", "src/a.py"), member("h2", "docs/b.md", Kind.INSTRUCTION, "docs")))
     assert [it.id for it in store.nearest(query, 9, every)] == [it.id for it in store.nearest(query, 2, Filter())]
+
+
+def test_a_run_of_terms_is_found_as_a_phrase(store: VectorStore) -> None:
+    fill(store)
+    assert texts(store, store.keyword(["alpha beta"], 9, Filter())) == ["alpha beta"]
+    assert store.keyword(["beta alpha"], 9, Filter()) == []
+
+
+def test_the_vocabulary_knows_stems_and_the_words_behind_them(store: VectorStore) -> None:
+    with store.writing():
+        store.set_space(SPACE)
+        store.write([entry("h1", "a.md", "connections and a connection", "scheduler", kind=Kind.DOC)])
+        store.replace(view(member("h1", "a.md", Kind.DOC, "docs")))
+    assert store.unknown(["connected", "conection", "scheduler"]) == {"conection"}
+    assert store.stems("co") == {"connect": 1}
+    assert set(store.stems("s")) == {"schedul"}
+    assert store.stems("zz") == {}
+    assert store.forms("connect") == {"connections", "connection"}
+    assert store.forms("nowhere") == frozenset()

@@ -29,7 +29,7 @@ from outcrop.records import (
     Written,
 )
 from outcrop.reports import CollectionStatus, SpaceStatus
-from outcrop.stores import ledger, passages, reports, selection, upserts, views, writes
+from outcrop.stores import ledger, passages, reports, selection, upserts, views, vocabulary, writes
 from outcrop.stores.database import count_change, meta, transaction
 from outcrop.stores.file import DatabaseFile
 from outcrop.stores.matrix import Shelf
@@ -343,6 +343,21 @@ class SqliteStore(ProjectTables):
                         break
             rows.close()
             return found
+
+    def unknown(self, words: Sequence[str]) -> frozenset[str]:
+        """Those words that no passage holds, in any form."""
+        with self._reading() as database:
+            return vocabulary.unknown(database, words)
+
+    def stems(self, beginning: str) -> Mapping[str, int]:
+        """The stems that begin so, and how many passages hold each."""
+        with self._reading() as database:
+            return vocabulary.stems(database, beginning)
+
+    def forms(self, stem: str) -> frozenset[str]:
+        """Words of a stem, as some passages have them."""
+        with self._reading() as database:
+            return vocabulary.forms(database, stem)
 
     def vectors(self, ids: Sequence[int]) -> Mapping[int, Vector]:
         """Vectors of chunks in the scanned space, where there are any."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from outcrop import terms
@@ -44,7 +44,7 @@ class View:
 
 def answer_lines(answer: Answer, query: str, view: View) -> Iterator[str]:
     """Every line of an answer, best hit first, its mode last."""
-    wanted = frozenset(terms.query_words(query))
+    wanted = frozenset([*terms.query_words(query), *answer.corrected.values()])
     for hit in answer.hits:
         yield _header(hit, answer.mode, view)
         if hit.uri is not None:
@@ -52,8 +52,9 @@ def answer_lines(answer: Answer, query: str, view: View) -> Iterator[str]:
         if hit.explanation:
             yield view.paint("dim", f"  {harmless_line('  '.join(hit.explanation))}")
         yield from _passage(hit, wanted, view)
-        if others := _also_at(hit, view):
-            yield view.paint("dim", others)
+        for others in (_also_at(hit, view), _copies(hit, view)):
+            if others:
+                yield view.paint("dim", others)
         yield ""
     yield from _footer(answer, view)
 
@@ -125,11 +126,24 @@ def _also_at(hit: Hit, view: View) -> str:
     return f"  also at {', '.join(others[:OTHER_PATHS])}{more}"
 
 
+def _copies(hit: Hit, view: View) -> str:
+    found = []
+    for copy in hit.copies:
+        where = place(replace(hit, project=copy.project, path=copy.path, hash=copy.hash), view)
+        found.append(f"{where} cell {copy.cell + 1}" if copy.cell is not None else f"{where}:{copy.lines[0]}")
+    if not found:
+        return ""
+    more = f" and {len(found) - OTHER_PATHS} more" if len(found) > OTHER_PATHS else ""
+    return f"  nearly the same at {', '.join(found[:OTHER_PATHS])}{more}"
+
+
 def _footer(answer: Answer, view: View) -> Iterator[str]:
     paint = view.paint
     found = counted(len(answer.hits), "hit") if answer.hits else "nothing found"
     mode = "keyword only" if answer.mode is Mode.KEYWORD and answer.reason else answer.mode
     yield paint("dim", " · ".join(part for part in (mode, answer.space, found) if part))
+    for typed, meant in answer.corrected.items():
+        yield paint("warn", harmless_line(f"{typed} stands nowhere here, {meant} was searched for instead"))
     if answer.reason:
         yield paint("warn", harmless_line(answer.reason))
     if answer.stale is not None:
