@@ -8,6 +8,7 @@ import random
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +18,14 @@ from hypothesis import strategies as st
 
 import outcrop
 from fossil_program import Bestiary
-from outcrop import comparison, metrics
+from outcrop import metrics
 from outcrop.choice import other
 from outcrop.comparison import compare
 from outcrop.config import Settings
 from outcrop.definitions import lines_of
 from outcrop.embedders.hash import HashEmbedder
 from outcrop.errors import BadConfig, FormatError, IndexMissing, SpaceMismatch, UnknownCorpus, UnknownKind, UsageError
-from outcrop.evaluate import document_name, documents
+from outcrop.evaluate import Contestant, document_name, documents, evaluate
 from outcrop.judged import Judgement, read
 from outcrop.metrics import Scores, score
 from outcrop.model import EVERYTHING, Filter, Kind, Mode, Record, Space
@@ -529,6 +530,7 @@ def test_what_the_index_does_not_hold_is_told_and_does_not_count(index: outcrop.
         asking("dive", "src/walrus.py", id="elsewhere", corpus="docs"),
         asking("steam", "src/kettle.py", id="whole", kind=["code"]),
         {"query": "dive", "relevant": {"src/walrus.py": 1, "src/never.py": 0}, "id": "unwanted"},
+        {"query": "dive", "relevant": {"src/walrus.py": 0, "src/never.py": 1}, "id": "wrong"},
     )
     found = compare(index, file, modes=["hybrid"])
     assert [(each.id, each.label) for each in found.missing] == [
@@ -536,8 +538,9 @@ def test_what_the_index_does_not_hold_is_told_and_does_not_count(index: outcrop.
         ("half", "src/walrus.py#flies"),
         ("none", "src/gone.py"),
         ("elsewhere", "src/walrus.py"),
+        ("wrong", "src/never.py"),
     ]
-    assert found.left_out == ("none", "elsewhere")
+    assert found.left_out == ("none", "elsewhere", "wrong")
     assert [asked.id for asked in found.questions] == ["half", "whole", "unwanted"]
     assert found.questions[0].results[0].scores == Scores(1.0, 1.0, 1.0)
     with pytest.raises(UsageError, match=r"holds nothing of what .* judges, such as src/gone.py"):
@@ -569,6 +572,10 @@ def test_filters_of_a_question_are_kept(index: outcrop.Index, tmp_path: Path) ->
     assert everything.questions[0].labels == tuple(labels)
     assert code.questions[0].labels == ("src/kettle.py",)
     assert code.questions[0].results[0].scores == Scores(1.0, 1.0, 1.0)
+    elsewhere = compare(
+        index, questions(tmp_path, asking("lightning", "src/kettle.py", kind="code")), modes=["semantic"]
+    )
+    assert (elsewhere.questions[0].results[0].first or "").startswith("src/")
 
 
 @pytest.mark.parametrize(
@@ -693,15 +700,31 @@ def test_text_goes_to_no_other_machine_unasked(
     assert len(found.rows) == 3
 
 
-def test_an_answer_in_another_mode_is_no_figure(
-    index: outcrop.Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_in_another_mode_is_no_figure(index: outcrop.Index, tmp_path: Path) -> None:
     """A semantic row that is made of keyword hits would be the lie that this command exists to prevent."""
+    judged = read(questions(tmp_path, asking("steam", "src/kettle.py")))
+    with outcrop.open(index.source.root, settings={"embedder": "hash", "dim": 64}) as small:
+        small.build()
+    found = evaluate(
+        judged,
+        [Contestant("other", index.embedder)],
+        [Mode.SEMANTIC],
+        index.source,
+        index.store,
+        partial(spots, index.store),
+        partial(text_of, index.store),
+    )
+    assert found.rows == ()
+    (failure,) = found.failures
+    assert "question 'line-1' was answered by keyword: the index holds vectors of hash-64-64" in failure.reason
+
+
+def test_an_index_that_is_not_complete_is_not_measured(index: outcrop.Index, tmp_path: Path) -> None:
     file = questions(tmp_path, asking("steam", "src/kettle.py"))
-    index.store.set_space(Space("hash", 64))
-    monkeypatch.setattr(comparison, "twin", lambda store, space: pytest.fail("a copy was made"))
-    with pytest.raises(SpaceMismatch):
-        compare(index, file, modes=["semantic"])
+    index.store.clear(space=index.embedder.space)
+    with pytest.raises(IndexMissing, match="only 0 of 4 passages are embedded"):
+        compare(index, file)
+    assert compare(index, file, modes=["keyword"]).rows[0].ndcg.mean == 1.0
 
 
 def test_a_copy_answers_as_the_index_does(index: outcrop.Index) -> None:
