@@ -36,7 +36,7 @@ EXAMPLES = """
 outcrop context "why are sessions not saved behind the proxy"
 outcrop context -k 5 --tokens 3000 "how are retries configured"
 outcrop context --json "release checklist" | jq -r '.sources[].path'
-echo '{"prompt": "where is the cache cleared", "cwd": "/home/me/project"}' | outcrop context --hook
+outcrop context --hook < call.json
 """
 
 
@@ -79,10 +79,11 @@ def context_command(
     directory: Path,
     **flags: Any,
 ) -> None:
-    """Print a block of the passages that bear on a prompt, to be put before an agent's turn.
+    """Print the passages that bear on a prompt, for an agent.
 
-    Prints nothing where there is no index, or nothing in it has to do with the prompt. It never asks whether text may
-    leave the machine: a prompt goes only to an address that was allowed before.
+    They are a quoted block, to be put before the agent's turn. Nothing is printed where there is no index, or nothing
+    in it has to do with the prompt. It never asks whether text may leave the machine: a prompt goes only to an address
+    that was allowed before.
     """
     if bool(prompt) == hook:
         raise UsageError("context takes a prompt, or --hook and a hook's JSON on stdin", "outcrop context --help")

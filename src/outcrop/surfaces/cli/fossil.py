@@ -36,9 +36,10 @@ _CARRIED = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 @directory_option
 @embedder_options
 def fossil_command(action: str, folder: Path, away: bool, branch: str | None, directory: Path, **flags: Any) -> None:
-    """Put the search page into the folder that a Fossil server gets as --extroot: it is then at /ext/search.
+    """Put the search page into a Fossil server, at /ext/search.
 
-    Each reader sees there what their capabilities open in Fossil. Run it as the user that the server runs as. The
+    DIR is the folder that the server gets as --extroot. Each reader sees on the page what their capabilities open in
+    Fossil. Run it as the user that the server runs as. The
     settings of the command line, of the environment and of your own file hold for the page. With -C a repository is
     looked at, to say what visitors will see of it.
     """
