@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import shlex
 import signal
@@ -18,7 +19,7 @@ from pathlib import Path
 import click
 import pytest
 
-from outcrop.surfaces.cli import COMMANDS, main, program
+from outcrop.surfaces.cli import COMMANDS, GROUPS, main, program
 
 FILES = {
     "README.md": "# Kettle\n\nBoils water.\n\n## Install from source\n\nClone it and run make.\n",
@@ -111,8 +112,10 @@ def _take_terminal() -> None:
 def test_help_lists_every_command_in_one_screen(run: Run) -> None:
     result = run("--help")
     assert result.code == 0
-    assert all(f"  {name} " in result.out for name in COMMANDS)
-    assert len(result.out.splitlines()) <= 40
+    for name, (_, line) in COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(line)}$", result.out, re.MULTILINE), name
+    assert all(f"\n{heading}:\n" in result.out for heading in GROUPS)
+    assert len(result.out.splitlines()) <= 48, "two lines of a screen of 50 are prompts"
     assert run().out == result.out
     assert run("-h").out == result.out
 
@@ -134,7 +137,7 @@ def test_every_help_has_examples_that_parse(name: str, run: Run) -> None:
     examples = [line.strip() for line in text.split("Examples:")[1].splitlines() if line.strip()]
     assert len(examples) >= 2
     for example in examples:
-        words = shlex.split(example.split(" | ")[0].split(" >")[0])
+        words = shlex.split(re.split(r" [|<>] ?", example)[0])
         words = words[words.index("outcrop") :]
         assert words[1] == name
         command = program.get_command(click.Context(program), name)
@@ -577,7 +580,7 @@ def test_bash_completes_with_the_script(folder: Path, tmp_path: Path) -> None:
         f"COMP_WORDS=(outcrop search --mo); COMP_CWORD=2; {complete}"
     )
     result = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False, timeout=60)
-    assert (result.stdout, result.stderr) == ("search\n--mode --model\n", "")
+    assert (result.stdout, result.stderr) == ("search serve\n--mode --model\n", "")
 
 
 HEAVY = ("numpy", "rich", "onnxruntime", "tree_sitter", "sqlite3", "markdown_it", "charset_normalizer", "asyncio")

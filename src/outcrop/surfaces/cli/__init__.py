@@ -19,42 +19,51 @@ if TYPE_CHECKING:
 
 COMPLETION_VARIABLE = "_OUTCROP_COMPLETE"
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "index": ("build", "Index what is new or changed here, forget what is gone."),
-    "search": ("search", "Find the passages nearest to a question."),
-    "status": ("manage", "Show what is indexed, where, and how current it is."),
-    "rebuild": ("build", "Forget every vector of this index and embed everything again."),
-    "clear": ("manage", "Remove a corpus, a project, a space, or the whole index."),
-    "import": ("transfer", "Fill the index from vectors that came with the repository or in a folder."),
-    "normalize": ("transfer", "Bring vectors to length 1 and blobs of older tools to the present form."),
-    "export": ("transfer", "Lay the vectors out in a folder, or in the repository, to be carried away."),
-    "push": ("transfer", "Send the vectors to another copy of the repository."),
-    "pull": ("transfer", "Get the vectors of another copy and fill the index."),
-    "import-project": ("projects", "Bring in another repository or a Python package."),
-    "projects": ("projects", "List, refresh or remove imported projects."),
-    "watch": ("watch", "Keep the index current while files change."),
-    "serve": ("serve", "Serve the search page, its JSON API and MCP."),
-    "fossil": ("fossil", "Put the search page into a Fossil server, at /ext/search."),
-    "embedder": ("embedder", "Show which embedder is set, or try it with one real call."),
-    "probe": ("probe", "Test whether a passage is found by its meaning, on this machine."),
-    "eval": ("eval", "Measure retrieval on questions of your own."),
-    "mcp": ("mcp", "Serve agents: search and reading as MCP tools."),
-    "context": ("context", "Print the passages that bear on a prompt, for an agent."),
-    "call": ("call", "Call a capability by name, with JSON in and out."),
-    "media": ("media", "List, add or check assets that lie elsewhere and have a transcript here."),
-    "config": ("config", "Show every setting and where its value came from."),
-    "completion": ("completion", "Print the script that makes a shell complete outcrop's commands."),
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "Everyday": {
+        "index": ("build", "Index what is new or changed here, forget what is gone."),
+        "search": ("search", "Find the passages nearest to a question."),
+        "status": ("manage", "Show what is indexed, where, and how current it is."),
+        "watch": ("watch", "Keep the index current while files change."),
+    },
+    "More to search in": {
+        "import-project": ("projects", "Bring in another repository or a Python package."),
+        "projects": ("projects", "List, refresh or remove imported projects."),
+        "media": ("media", "List, add or check recordings that lie elsewhere."),
+    },
+    "Sharing vectors": {
+        "push": ("transfer", "Send the vectors to another copy of the repository."),
+        "pull": ("transfer", "Get the vectors of another copy and fill the index."),
+        "export": ("transfer", "Lay the vectors out in a folder, or in the repository."),
+        "import": ("transfer", "Fill the index from vectors that were made elsewhere."),
+    },
+    "Browsers and agents": {
+        "serve": ("serve", "Serve the search page, its JSON API and MCP."),
+        "fossil": ("fossil", "Put the search page into a Fossil server."),
+        "mcp": ("mcp", "Serve agents: search and reading as MCP tools."),
+        "context": ("context", "Print the passages that bear on a prompt, for an agent."),
+        "call": ("call", "Call a capability by name, with JSON in and out."),
+    },
+    "Settings and care": {
+        "config": ("config", "Show every setting and where its value came from."),
+        "embedder": ("embedder", "Show which embedder is set, or try it with one real call."),
+        "probe": ("probe", "Test whether a passage is found by its meaning."),
+        "eval": ("eval", "Measure retrieval on questions of your own."),
+        "rebuild": ("build", "Forget every vector and embed everything again."),
+        "clear": ("manage", "Remove a corpus, a project, a space, or the whole index."),
+        "normalize": ("transfer", "Bring vectors and blobs of older tools to the present form."),
+        "completion": ("completion", "Print the script that makes a shell complete commands."),
+    },
 }
-"""Name of each command: its module, and the line that ``outcrop --help`` shows without importing it."""
+"""Commands under the headings of ``outcrop --help``: name, module, and the line that is shown without importing it."""
+
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 EPILOG = """\b
-Examples:
-  outcrop index                         index the repository or folder you are in
-  outcrop search "where are retries configured"
-  outcrop search --kind doc "how do I install it from source"
-  outcrop status
+Begin with:
+  outcrop index && outcrop search "where are retries configured"
 
-Everything stays on this machine unless you choose an embedder with an address.
+Nothing leaves this machine unless you choose an embedder with an address.
 """
 
 
@@ -88,9 +97,11 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List them without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help_line) for name, (_, help_line) in COMMANDS.items()])
+        """List them under their headings, without importing them."""
+        widest = max(map(len, COMMANDS))
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), line) for name, (_, line) in commands.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete a command's name without importing any."""
@@ -122,7 +133,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 )
 @click.pass_context
 def program(ctx: click.Context) -> None:
-    """Make a repository or a folder searchable by meaning, with an index inside it."""
+    """Make a repository or folder searchable by meaning, with an index inside it."""
     if ctx.invoked_subcommand is None:
         show(ctx.get_help())
 

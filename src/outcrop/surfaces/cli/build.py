@@ -120,7 +120,7 @@ def _own_corpus(
     "rebuild",
     cls=Command,
     examples=REBUILD_EXAMPLES,
-    short_help="Forget every vector of this index and embed everything again.",
+    short_help="Forget every vector and embed everything again.",
 )
 @path_argument
 @rev_option
@@ -134,7 +134,7 @@ def _own_corpus(
 def rebuild_command(
     path: Path | None, rev: str | None, verbose: bool, quiet: bool, as_json: bool, directory: Path, **flags: Any
 ) -> None:
-    """Forget every vector of this index and embed everything again.
+    """Forget every vector and embed everything again.
 
     Hardly ever needed: `outcrop index` notices by itself what changed, also another model.
     """

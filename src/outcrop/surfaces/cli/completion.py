@@ -21,11 +21,11 @@ _SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshCompl
     "completion",
     cls=Command,
     examples=EXAMPLES,
-    short_help="Print the script that makes a shell complete outcrop's commands.",
+    short_help="Print the script that makes a shell complete commands.",
 )
 @click.argument("shell", type=click.Choice(list(_SHELLS)))
 @click.pass_context
 def completion_command(ctx: click.Context, shell: str) -> None:
-    """Print the script that makes a shell complete outcrop's commands, options and values."""
+    """Print the script that makes a shell complete commands, options and values of outcrop."""
     complete = _SHELLS[shell](ctx.find_root().command, {}, "outcrop", "_OUTCROP_COMPLETE")
     show((complete.source_template % complete.source_vars()).rstrip())

@@ -26,9 +26,7 @@ _CARRIED = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 """Where the model's cache and the user's settings are."""
 
 
-@click.command(
-    "fossil", cls=Command, examples=EXAMPLES, short_help="Put the search page into a Fossil server, at /ext/search."
-)
+@click.command("fossil", cls=Command, examples=EXAMPLES, short_help="Put the search page into a Fossil server.")
 @click.argument("action", type=click.Choice(["install-ext"]))
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--uninstall", "away", is_flag=True, help="Take it out again.")
@@ -36,12 +34,12 @@ _CARRIED = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 @directory_option
 @embedder_options
 def fossil_command(action: str, folder: Path, away: bool, branch: str | None, directory: Path, **flags: Any) -> None:
-    """Put the search page into a Fossil server, at /ext/search.
+    """Put the search page into a Fossil server.
 
-    DIR is the folder that the server gets as --extroot. Each reader sees on the page what their capabilities open in
-    Fossil. Run it as the user that the server runs as. The
-    settings of the command line, of the environment and of your own file hold for the page. With -C a repository is
-    looked at, to say what visitors will see of it.
+    DIR is the folder that the server gets as --extroot; the page is then at /ext/search. Each reader sees on it what
+    their capabilities open in Fossil. Run it as the user that the server runs as. The settings of the command line, of
+    the environment and of your own file hold for the page. With -C a repository is looked at, to say what visitors
+    will see of it.
     """
     if os.name == "nt":
         raise UsageError("Fossil runs such pages on Unix only", "Use outcrop serve here")

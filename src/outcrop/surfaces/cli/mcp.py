@@ -55,7 +55,7 @@ def mcp_command(
     directory: Path,
     **flags: Any,
 ) -> None:
-    """Serve agents over standard input and output: search and reading as MCP tools.
+    """Serve agents: search and reading as MCP tools, over standard input and output.
 
     A client starts this command by itself once it is set up: --install shows the change to its settings in this
     project and asks first. docs/mcp.md has the lines for other clients, and outcrop serve offers the same over HTTP.

@@ -31,7 +31,7 @@ outcrop media list
     "media",
     cls=Command,
     examples=EXAMPLES,
-    short_help="List, add or check assets that lie elsewhere and have a transcript here.",
+    short_help="List, add or check recordings that lie elsewhere.",
 )
 @click.argument("action", type=click.Choice(["list", "add", "verify"]))
 @click.argument("items", nargs=-1, metavar="[FILE|URI|MANIFEST]...")
@@ -63,7 +63,7 @@ def media_command(
     directory: Path,
     **flags: Any,
 ) -> None:
-    """List, add or check assets that lie elsewhere and have a transcript here.
+    """List, add or check recordings that lie elsewhere.
 
     add writes a manifest with hash, size and type of a file, or of a URI whose copy --file names; nothing is ever
     downloaded. verify compares files with their manifests before they are used, and fails if one differs; without a

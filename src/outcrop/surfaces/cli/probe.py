@@ -26,7 +26,7 @@ outcrop probe --notebook fit.ipynb --question "how are outliers treated" --expec
     "probe",
     cls=Command,
     examples=EXAMPLES,
-    short_help="Test whether a passage is found by its meaning, on this machine.",
+    short_help="Test whether a passage is found by its meaning.",
 )
 @click.option("--notebook", type=click.Path(path_type=Path), metavar="FILE", help="A notebook of your own.")
 @click.option("--question", metavar="TEXT", help="What to ask it, in other words than the answer's.")
@@ -37,7 +37,7 @@ outcrop probe --notebook fit.ipynb --question "how are outliers treated" --expec
 def probe_command(
     notebook: Path | None, question: str | None, expect: str | None, as_json: bool, directory: Path, **flags: Any
 ) -> None:
-    """Test whether a passage is found by its meaning, on this machine.
+    """Test whether a passage is found by its meaning.
 
     One notebook is indexed cell by cell, in memory, and asked a question that shares no words with its answer: once
     with every embedder that is available, and once by words alone. Fails when a real model does not put the cell first.

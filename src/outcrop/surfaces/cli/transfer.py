@@ -60,7 +60,7 @@ remote_argument = click.argument("remote", required=False)
     "import",
     cls=Command,
     examples=IMPORT_EXAMPLES,
-    short_help="Fill the index from vectors that came with the repository or in a folder.",
+    short_help="Fill the index from vectors that were made elsewhere.",
 )
 @path_argument
 @branch_option
@@ -68,7 +68,7 @@ remote_argument = click.argument("remote", required=False)
 @directory_option
 @embedder_options
 def import_command(path: Path | None, as_json: bool, directory: Path, **flags: Any) -> None:
-    """Fill the index from vectors that came with the repository or in a folder. No model is asked.
+    """Fill the index from vectors that were made elsewhere. No model is asked.
 
     PATH is a repository, or a folder that `outcrop export` made. Afterwards `outcrop index` embeds only what no vector
     came for.
@@ -91,16 +91,17 @@ def import_command(path: Path | None, as_json: bool, directory: Path, **flags: A
     "normalize",
     cls=Command,
     examples=NORMALIZE_EXAMPLES,
-    short_help="Bring vectors to length 1 and blobs of older tools to the present form.",
+    short_help="Bring vectors and blobs of older tools to the present form.",
 )
 @path_argument
 @json_option
 @directory_option
 @embedder_options
 def normalize_command(path: Path | None, as_json: bool, directory: Path, **flags: Any) -> None:
-    """Bring vectors to length 1 and blobs of older tools to the present form. No model is asked.
+    """Bring vectors and blobs of older tools to the present form. No model is asked.
 
-    Older tools wrote blobs without a header and vectors of any length. What is in order already is left alone.
+    Vectors get length 1, blobs their header: older tools wrote vectors of any length and blobs without one. What is in
+    order already is left alone.
     """
     with open_index(_where(directory, path), flags) as index:
         report = index.normalize()
@@ -115,7 +116,7 @@ def normalize_command(path: Path | None, as_json: bool, directory: Path, **flags
     "export",
     cls=Command,
     examples=EXPORT_EXAMPLES,
-    short_help="Lay the vectors out in a folder, or in the repository, to be carried away.",
+    short_help="Lay the vectors out in a folder, or in the repository.",
 )
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
 @branch_option
@@ -123,7 +124,7 @@ def normalize_command(path: Path | None, as_json: bool, directory: Path, **flags
 @directory_option
 @embedder_options
 def export_command(folder: Path | None, as_json: bool, directory: Path, **flags: Any) -> None:
-    """Lay the vectors out in a folder, or in the repository, to be carried away.
+    """Lay the vectors out in a folder, or in the repository.
 
     DIR is new, empty, or an earlier export. Without it the vectors go where git (refs/outcrop/vectors) or Fossil
     (unversioned files) moves them from. Only what is committed is exported; of a plain folder, everything indexed.
