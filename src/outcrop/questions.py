@@ -11,13 +11,14 @@ from outcrop.roles import Role
 _SYMBOL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:::|\.|->|#|/)[A-Za-z_$][\w$]*)*(?:\(\))?")
 _SYMBOL_SIGNS = re.compile(r"[A-Z_$]|::|\.|->|#|\(")
 _SEPARATOR = re.compile(r"::|\.|->|#|/")
+_WORD = re.compile(r"(?P<quoted>`)?(?P<word>\w+)(?P<called>\(\)|`)?")
 _IDENTIFIER = re.compile(
-    r"\b[A-Za-z]+[a-z0-9]+[A-Z]\w*"  # camelCase
-    r"|\b_*[A-Za-z0-9]+_\w+"  # snake_case
-    r"|(?<!\w)_+[A-Za-z]\w*"  # _leading
-    r"|`([A-Za-z_]\w*)`"  # quoted as code
-    r"|\b([A-Za-z_]\w*)\(\)"  # called
+    r"[A-Za-z]+[a-z0-9]+[A-Z]\w*"  # camelCase
+    r"|_*[A-Za-z0-9]+_\w+"  # snake_case
+    r"|_+[A-Za-z]\w*"  # _leading
 )
+LONGEST_IDENTIFIER = 100
+"""Characters; a longer word is data, and looking into it would take time that grows with its square."""
 _PHRASE = re.compile(r'"([^"\n]{3,200})"|“([^”\n]{3,200})”')
 _EXPLAIN = re.compile(
     r"\s*(how (do|can|should|to)\b|can (i|we|you)\b|what (is|are|does|do)\b|is it possible|why\b)", re.I
@@ -65,15 +66,29 @@ def read(question: str) -> Reading:
     symbol = None
     if _SYMBOL.fullmatch(stripped):
         symbol = _SEPARATOR.split(stripped.removesuffix("()"))[-1]
-    found = _IDENTIFIER.finditer(question) if symbol is None else ()
+    found = _identifiers(question) if symbol is None else frozenset()
     return Reading(
         words=words,
         symbol=symbol,
         certain=symbol is not None and _SYMBOL_SIGNS.search(stripped) is not None,
-        identifiers=frozenset((match[1] or match[2] or match[0]).lower() for match in found),
+        identifiers=found,
         phrases=phrases(question),
         explains=_EXPLAIN.match(question) is not None,
         roles=frozenset(role for role, asked in _ASKS_FOR.items() if not asked.isdisjoint(words)),
+    )
+
+
+def _identifiers(question: str) -> frozenset[str]:
+    """Words that only programs have: by their case or underscores, quoted as code, or called."""
+    return frozenset(
+        match["word"].lower()
+        for match in _WORD.finditer(question)
+        if len(match["word"]) <= LONGEST_IDENTIFIER
+        and (
+            _IDENTIFIER.fullmatch(match["word"])
+            or (match["called"] == "()" and not match["word"][0].isdigit())
+            or (match["quoted"] and match["called"] == "`" and not match["word"][0].isdigit())
+        )
     )
 
 

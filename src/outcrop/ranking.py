@@ -60,6 +60,9 @@ CROWD = 5
 CROWDED = 0.9
 """Factor of each further one, again for the next."""
 
+DEFINING = frozenset({Kind.CODE, Kind.API})
+"""Kinds whose names are names of definitions."""
+
 KIN = 3
 """Letters that the shorter of two words must have to count as the beginning of the longer one."""
 
@@ -222,7 +225,7 @@ def _add_coverage(reading: Reading, candidate: Candidate, points: _Points) -> No
 
 
 def _add_definition(reading: Reading, candidate: Candidate, points: _Points) -> None:
-    if not candidate.name or candidate.kind is not Kind.CODE:
+    if not candidate.name or candidate.kind not in DEFINING:
         return
     names = [name.strip().split(".") for name in candidate.name.split(",")]
     symbol = reading.symbol

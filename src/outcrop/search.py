@@ -16,12 +16,17 @@ from outcrop.freshness import Freshness
 from outcrop.hits import make_hit
 from outcrop.model import Answer, Copy, Filter, Hit, Mode, Space, Stale
 from outcrop.ports import Embedder, Guard, Source, Vector, VectorStore
+from outcrop.questions import Reading
 from outcrop.ranking import Ranked
 from outcrop.records import Found, Passage, State
 from outcrop.request import Question
 
 POOL = 100
 """Candidates that each half brings to the ranking."""
+
+NAMES = 5
+NAMED = 20
+"""Names of a question that are looked up, and definitions that are taken of each."""
 
 EARLY_TEXTS = 48
 """Keyword candidates without a vector that are embedded on the spot while a first build runs: under half a second."""
@@ -124,19 +129,31 @@ def _find(
 ) -> _Findings:
     """Candidates of both halves, or of the words alone where there is no vector to compare with."""
     pool = max(POOL, question.k)
+    reading = questions.read(question.text)
     # A phrase is asked for as the run of terms that it gives, first, since only so many terms are.
-    sought = [*(" ".join(terms.words(phrase)) for phrase in questions.phrases(question.text)), *words]
+    sought = [*(" ".join(terms.words(phrase)) for phrase in reading.phrases), *words]
     if query is None:
-        by_words = store.keyword(sought, pool, wanted)
+        by_words = _by_words(store, sought, reading, pool, wanted)
         return _Findings((), by_words, {}, store.passages([item.id for item in by_words], wanted), None)
     dense = store.nearest(query, pool, wanted)
     embedded, chunks = store.progress(space)
     whole = embedded == chunks
-    by_words = store.keyword(sought, pool, wanted) if question.mode is Mode.HYBRID or not whole else ()
+    worded = question.mode is Mode.HYBRID or not whole
+    by_words = _by_words(store, sought, reading, pool, wanted) if worded else ()
     products = {item.id: item.score for item in dense}
     products |= {id: float(vector @ query) for id, vector in store.vectors([item.id for item in by_words]).items()}
     passages = store.passages(sorted(products.keys() | {item.id for item in by_words}), wanted)
     return _Findings(dense, by_words, products, passages, None if whole else 100 * embedded // chunks)
+
+
+def _by_words(store: VectorStore, words: Sequence[str], reading: Reading, k: int, wanted: Filter) -> Sequence[Found]:
+    """What holds the words; and what is named as the question says, which is lost among its uses where it is famous."""
+    found = list(store.keyword(words, k, wanted))
+    there = {item.id for item in found}
+    for name in sorted(reading.identifiers | ({reading.symbol} if reading.symbol else set()))[:NAMES]:
+        found += [Found(id, 0.0) for id in store.defining(name, NAMED, wanted) if id not in there]
+        there = {item.id for item in found}
+    return found
 
 
 def _shown(source: Source, passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
