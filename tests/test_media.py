@@ -279,6 +279,7 @@ BROKEN: dict[str, tuple[str, SkipReason, str]] = {
     ),
     "away": (manifest("away/a.txt"), SkipReason.EXCLUDED, "its transcript media/away/a.txt: excluded by settings, by"),
     "empty": (manifest("empty.txt"), SkipReason.BROKEN, "its transcript is empty: media/empty.txt"),
+    "silent": (manifest("silent.vtt"), SkipReason.BROKEN, "its transcript is empty: media/silent.vtt"),
 }
 
 
@@ -293,6 +294,7 @@ def test_broken_manifests_are_left_out_each_with_its_reason(home: Home) -> None:
         "media/ignored.txt": "words\n",
         "media/away/a.txt": "words\n",
         "media/empty.txt": " \n\n",
+        "media/silent.vtt": "WEBVTT\n\n00:01.000 --> 00:02.000\n\n",
     }
     home.put(FILES | texts | {f"media/{name}.json": text for name, (text, *_) in BROKEN.items()})
     with home.open() as index:
@@ -661,6 +663,7 @@ class TestAdding:
             ({"text": "media/binary.txt"}, FormatError, "is no transcript: binary"),
             ({"text": "media/film.mp3"}, FormatError, "is no transcript: binary"),
             ({"text": "media/empty.txt"}, FormatError, "is empty"),
+            ({"text": "media/silent.vtt"}, FormatError, "is empty"),
             ({"text": "media/long.txt"}, FormatError, "more than the 1,048,576 of a file that is indexed"),
             ({"sha3": "0" * 64}, UsageError, "not what was said"),
             ({"size": 1}, UsageError, "not what was said"),
@@ -675,6 +678,7 @@ class TestAdding:
                 "media/binary.txt": b"a\0b\0\xff",
                 "media/film.mp3": b"ID3",
                 "media/empty.txt": "\n",
+                "media/silent.vtt": "WEBVTT - Roof\n",
                 "media/long.txt": "x\n" * 600_000,
             },
         )

@@ -13,7 +13,7 @@ from outcrop.chunking import CEILING, chunk
 from outcrop.chunking.timed import SILENCE
 from outcrop.model import Chunk, Kind
 from outcrop.tokens import count
-from outcrop.transcript import Cue, parse
+from outcrop.transcript import Cue, is_silent, parse
 
 
 def said(text: str) -> list[tuple[float, float, str]]:
@@ -41,6 +41,35 @@ def test_subrip_has_times_and_lines() -> None:
 )
 def test_anything_else_has_no_times(text: str) -> None:
     assert parse(text) == []
+
+
+def test_minutes_may_go_on_past_the_hour() -> None:
+    text = "1\n99:59,000 --> 100:01,500\nOne\n\n2\n125:00 --> 2:05:02\nTwo\n"
+    assert said(text) == [(5999.0, 6001.5, "One"), (7500.0, 7502.0, "Two")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \n\n",
+        "WEBVTT",
+        "\ufeffWEBVTT - title\n\n",
+        vtt("00:01.000 --> 00:02.000\n"),
+        "1\n00:01,0 --> 00:02,0\n\n",
+    ],
+)
+def test_a_transcript_in_which_nothing_is_said(text: str) -> None:
+    assert is_silent(text)
+    assert chunk(text, "a.vtt", Kind.DOC) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["Hello", "42\n", "WEBVTT\n\nno cues here\n", vtt("00:01.000 --> 00:02.000\n42"), "[00:01 --> 00:02] words"]
+)
+def test_a_transcript_in_which_something_is_said(text: str) -> None:
+    assert not is_silent(text)
+    assert "".join(each.text for each in chunk(text, "a.vtt", Kind.DOC)).strip()
 
 
 @pytest.mark.parametrize("ends", ["\r\n", "\r", "\n"])

@@ -19,7 +19,7 @@ ADJOINING = 0.05
 SNIFFED_LINES = 12
 """Lines that hold text, among which a file without a header must have a time to count as SubRip."""
 
-_TIME = r"(?:(\d{1,4})\s?:\s?)?(\d{1,2})\s?:\s?(\d{1,2})(?:\s?[.,]\s?(\d{1,9}))?(?!\d)"
+_TIME = r"(?:(\d{1,4})\s?:\s?)?(\d{1,4})\s?:\s?(\d{1,2})(?:\s?[.,]\s?(\d{1,9}))?(?!\d)"
 _TIMING = re.compile(rf"\s*\[?{_TIME}\s*-{{1,2}}>\s*{_TIME}(?:\](.*))?", re.ASCII)
 _BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|$)")
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?(?:\s+([^<>]*))?>|</v>")
@@ -79,6 +79,16 @@ def parse(text: str) -> list[Cue]:
             return []
     blocks = sorted(_blocks(lines, with_header), key=lambda block: block.start)
     return _told_once((block, list(_rows(block))) for block in blocks)
+
+
+def is_silent(text: str) -> bool:
+    """Whether nothing is said in a transcript: it is blank, or a header, times and numbers are all it has."""
+    lines = text.removeprefix("\ufeff").splitlines()
+    if lines and lines[0].startswith("WEBVTT"):
+        lines[0] = ""
+    elif any(map(_TIMING.match, lines)):
+        lines = [line for line in lines if not _NUMBER.fullmatch(line.strip())]
+    return not any(line.strip() and not ((timing := _TIMING.match(line)) and not timing[9]) for line in lines)
 
 
 def _blocks(lines: Sequence[str], with_header: bool) -> Iterator[_Block]:

@@ -20,6 +20,7 @@ from outcrop.chunking.ruler import CEILING, Slice
 from outcrop.chunking.timed import cut_transcript
 from outcrop.chunking.windows import cut_windows
 from outcrop.model import Chunk, Kind, Part
+from outcrop.transcript import is_silent
 
 __all__ = ["CEILING", "VERSION", "chunk", "format_of", "passage"]
 
@@ -73,7 +74,7 @@ def chunk(text: str, path: str | None, kind: Kind) -> list[Chunk]:
     """
     form = format_of(path, kind)
     if form == "transcript":
-        if timed := cut_transcript(text):
+        if (timed := cut_transcript(text)) or is_silent(text):
             return timed
         form = "text"
     chunks: list[Chunk] = []

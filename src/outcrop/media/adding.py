@@ -16,6 +16,7 @@ from outcrop.errors import FormatError, ManifestError, UsageError
 from outcrop.media.assets import is_manifest_path, list_media, name_of, split
 from outcrop.media.verifying import Report, measure, read_whole, size_of
 from outcrop.model import Manifest, SkipReason
+from outcrop.transcript import is_silent
 
 _MARKS = {"git": (".git",), "fossil": (".fslckout", "_FOSSIL_")}
 """What stands in the root of a checkout, by sort of source."""
@@ -158,7 +159,7 @@ def _see_that_it_is_text(path: Path, limit: int) -> None:
     found = decoding.refuse_name(path.name) or decoding.decode(read_whole(path), path.name, by_hand=True)
     if isinstance(found, SkipReason):
         raise FormatError(f"{path} is no transcript: {found}", "Give plain text, WebVTT or SubRip")
-    if not found.strip():
+    if is_silent(found):
         raise FormatError(f"{path} is empty", "Give plain text, WebVTT or SubRip")
 
 

@@ -13,6 +13,7 @@ from outcrop import formats, manifest
 from outcrop.errors import ManifestError
 from outcrop.model import Artifact, Kind, Manifest, Ref, Skipped, SkipReason
 from outcrop.sources.paths import to_text
+from outcrop.transcript import is_silent
 
 Read = Callable[[Sequence[Ref]], Iterator[Artifact | Skipped]]
 """How a source reads files, each for itself: one result per ref, in order."""
@@ -152,7 +153,7 @@ def _assemble(ref: Ref, transcript: Ref, outcome: Artifact | Skipped, text: Arti
         return Skipped(ref.path or "", SkipReason.VANISHED, "it changed meanwhile")
     if isinstance(text, Skipped):
         return _refused(ref, transcript.path or "", text)
-    if not text.text.strip():
+    if is_silent(text.text):
         return _broken(ref, f"its transcript is empty: {transcript.path}")
     return Artifact(_joined(outcome.ref, text.ref), text.text, one)
 
