@@ -154,6 +154,11 @@ def test_version(run: Run) -> None:
     [
         (("serch", "x"), "outcrop: there is no command 'serch'. Did you mean search?", "outcrop --help"),
         (("search",), "outcrop: missing argument 'QUERY...'", "outcrop search --help"),
+        (
+            ("media",),
+            "outcrop: missing argument '{list|add|verify}'. Choose from: list, add, verify",
+            "outcrop media --help",
+        ),
         (("search", "--kidn", "x"), "outcrop: no such option '--kidn'", "outcrop search --help"),
         (
             ("search", "x", "-k", "many"),

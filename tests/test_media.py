@@ -537,6 +537,13 @@ class TestVerifying:
             check(talk, one)
         assert str(talk) not in names
 
+    def test_a_file_whose_size_no_manifest_has_is_not_read_either(self, garden: Path, talk: Path) -> None:
+        talk.write_bytes(TALK + b"!")
+        other = talk.rename(talk.with_name("other.mp4"))
+        with opened_files() as names, pytest.raises(UsageError, match="no manifest here is about other"):
+            outcrop.verify_media(other, directory=garden)
+        assert str(other) not in names
+
     def test_it_tells_how_far_it_is(self, tmp_path: Path) -> None:
         path = tmp_path / "large.bin"
         path.write_bytes(bytes(5_500_000))

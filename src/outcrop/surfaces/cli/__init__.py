@@ -193,7 +193,7 @@ def _run(command: click.Command, name: str, arguments: list[str]) -> int:
 
 def _usage(error: click.ClickException) -> int:
     where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "outcrop"
-    what = error.format_message().rstrip(".")
+    what = " ".join(error.format_message().split()).rstrip(".")
     note(f"outcrop: {what[:1].lower()}{what[1:]}\n  → {where} --help")
     return error.exit_code
 
