@@ -200,6 +200,17 @@ class TestWhatNeverTravels:
         made = git(world.ada, "cat-file", "--batch-all-objects", "--batch")
         assert made.count(b"SECRET") == 1, "the staged file itself, which git add stored"
 
+    def test_names_of_untracked_copies(self, world: World) -> None:
+        """Their content is committed, and what they are called is not."""
+        write(world.ada, {"takeover-of-acme.md": FILES["README.md"]})
+        (world.ada / "notes" / "bears.md").rename(world.ada / "layoffs.md")
+        built(world.ada)
+        with opened(world.ada) as index:
+            index.export(world.home / "folder")
+        listed = json.loads((world.home / "folder" / "vec" / "members.json").read_bytes())["artifacts"]
+        paths = {standing["path"] for artifact in listed for standing in artifact["at"]}
+        assert paths == set(FILES)
+
     def test_records_of_a_caller(self, world: World) -> None:
         built(world.ada)
         with opened(world.ada) as index:
@@ -242,6 +253,36 @@ class TestWhatNeverTravels:
         built(world.ada)
         with opened(world.ada) as index:
             assert (index.push().sent, index.push().withheld) == (3, 0)
+
+    @pytest.mark.parametrize("moved_on", [False, True])
+    def test_text_of_where_one_fetches_from_when_pushes_go_elsewhere(self, world: World, moved_on: bool) -> None:
+        """A house that fetches from within and publishes to the outside."""
+        outside = world.home / "outside.git"
+        git(world.home, "clone", "-q", "--bare", str(world.remote), str(outside))
+        write(world.ada, {"plan.md": "# SECRET-PLAN\n"})
+        commit(world.ada)
+        git(world.ada, "push", "-q")
+        git(world.ada, "remote", "set-url", "--push", "origin", str(outside))
+        if moved_on:
+            bob = world.home / "bob"
+            git(world.home, "clone", "-q", str(outside), str(bob))
+            write(bob, {"bob.md": "# Bob\n"})
+            commit(bob)
+            git(bob, "push", "-q")
+        built(world.ada)
+        with opened(world.ada) as index:
+            if moved_on:
+                # What the outside had once is not known: what was fetched was another repository's.
+                with pytest.raises(outcrop.StoreError, match="nothing was sent"):
+                    index.push()
+                assert git(outside, "for-each-ref", "refs/outcrop") == b""
+            else:
+                moved = index.push()
+                assert (moved.sent, moved.withheld) == (3, 1)
+                texts = [data for _, data in world.vectors(outside).read_all() if isinstance(data, bytes)]
+                assert len(texts) == 4
+                assert not any(b"SECRET" in data for data in texts)
+        assert world.vectors().names() == frozenset()
 
     def test_what_was_committed_once_and_is_dirty_now_stays(self, world: World) -> None:
         built(world.ada)
@@ -341,6 +382,37 @@ class TestOtherPeoplesVectors:
             assert index.push().withdrawn == 1
         assert side not in world.vectors().names()
         assert bears in world.vectors().names()
+
+    def test_a_remote_without_branches_keeps_everybodys(self, world: World) -> None:
+        bob = world.clone("bob")
+        vectors = world.home / "vectors.git"
+        git(world.home, "init", "-q", "--bare", str(vectors))
+        names = set()
+        for place, name in ((world.ada, "ada"), (bob, "bob"), (world.ada, "ada")):
+            write(place, {f"{name}.md": f"# {name} was here\n"})
+            git(place, "add", "-A")
+            git(place, "commit", "-q", "--allow-empty", "-m", name)
+            names.add(blobs.name_of(hash_at(place, f"{name}.md")))
+            built(place)
+            with opened(place) as index:
+                assert index.push(str(vectors), unpublished=True).withdrawn == 0
+        assert len(names) == 2
+        assert names <= world.vectors(vectors).names()
+
+    def test_a_pull_keeps_what_is_only_here_whatever_the_user_fetches_besides(self, world: World) -> None:
+        built(world.ada)
+        with opened(world.ada) as index:
+            index.push()
+        bob = world.clone("bob")
+        git(bob, "config", "--add", "remote.origin.fetch", "+refs/outcrop/*:refs/outcrop/*")
+        git(bob, "config", "fetch.prune", "true")
+        write(bob, {"bob.md": "# Bob was here\n"})
+        commit(bob)
+        built(bob)
+        with opened(bob) as index:
+            index.export()
+            index.pull()
+        assert blobs.name_of(hash_at(bob, "bob.md")) in world.vectors(bob).names()
 
     def test_another_space_is_refused_with_the_way_out(self, world: World) -> None:
         built(world.ada)
@@ -608,6 +680,39 @@ class TestRemotes:
             for name in ("--upload-pack=touch x", "", "-q"):
                 with pytest.raises(outcrop.UsageError, match="is no remote"):
                     index.pull(name)
+
+    def test_one_of_several_addresses(self, world: World) -> None:
+        """As with git: fetched from the first, pushed to all."""
+        mirror = world.home / "mirror.git"
+        git(world.home, "clone", "-q", "--bare", str(world.remote), str(mirror))
+        git(world.ada, "remote", "set-url", "--add", "origin", str(mirror))
+        built(world.ada)
+        with opened(world.ada) as index:
+            assert index.push().sent == 6
+            assert index.push().sent == 0
+        assert world.vectors(mirror).ids() == world.vectors().ids()
+
+    def test_two_addresses_of_one_that_moved_on(self, world: World) -> None:
+        """Read by one address and written by another, as with HTTP and ssh."""
+        bob = world.clone("bob")
+        write(bob, {"bob.md": "# Bob\n"})
+        commit(bob)
+        git(bob, "push", "-q", "origin", "main")
+        git(world.ada, "config", f"url.{world.home.as_uri()}/.pushInsteadOf", f"{world.home}/")
+        built(world.ada)
+        with opened(world.ada) as index:
+            moved = index.push()
+        assert (moved.sent, moved.withheld) == (3, 0)
+
+    def test_settings_of_git_push_send_neither_less_nor_more(self, world: World) -> None:
+        git(world.ada, "config", "push.recurseSubmodules", "only")
+        git(world.ada, "config", "push.followTags", "true")
+        git(world.ada, "tag", "-a", "-m", "mine", "private")
+        built(world.ada)
+        with opened(world.ada) as index:
+            assert index.push().sent == 3
+        assert len(world.vectors().names()) == 4
+        assert git(world.remote, "tag") == b""
 
     def test_one_that_is_not_there(self, world: World) -> None:
         built(world.ada)

@@ -48,6 +48,7 @@ def write(
     hashes: Collection[str],
     space: Space,
     revision: str,
+    places: Mapping[str, str] | None = None,
 ) -> Moved:
     """Lay out blobs and the file that says where their artifacts stand.
 
@@ -60,11 +61,13 @@ def write(
         hashes: What may leave.
         space: The space of the vectors.
         revision: What the store is current to.
+        places: The artifact at each path that everybody may know; None where all may be known.
 
     Raises:
         StoreError: Nothing can be written.
     """
-    encoded = members.encode(_members(source, store, hashes, space, revision))
+    standings = _standings(store, hashes, places)
+    encoded = members.encode(_members(source, store, standings, space, revision))
     # What did not change is left alone, so that the folder's own history and backups stay small.
     before = transfer.read(members.NAME)
     there = sync.current(transfer)
@@ -182,11 +185,30 @@ def bring_in(
     )
 
 
-def _members(source: Source, store: VectorStore, hashes: Collection[str], space: Space, revision: str) -> Members:
-    standings: dict[str, set[Standing]] = {}
+def _standings(
+    store: VectorStore, hashes: Collection[str], places: Mapping[str, str] | None
+) -> dict[str, set[Standing]]:
+    """Where each artifact stands, as far as that may be known.
+
+    The same content may stand at other paths too, that are nobody's business: those of untracked copies.
+    """
+    found: dict[str, set[Standing]] = {}
+    hidden: dict[str, set[Standing]] = {}
     for member in members_of(store):
         if member.hash in hashes:
-            standings.setdefault(member.hash, set()).add(Standing(member.path, member.kind, member.part))
+            known = places is None or member.path is None or member.path in places
+            side = found if known else hidden
+            side.setdefault(member.hash, set()).add(Standing(member.path, member.kind, member.part))
+    for path, hash in (places or {}).items():
+        # Moved in the working tree alone: it stands where it stood.
+        if hash in hidden and hash not in found:
+            found[hash] = {replace(standing, path=path) for standing in hidden[hash]}
+    return found
+
+
+def _members(
+    source: Source, store: VectorStore, standings: Mapping[str, Collection[Standing]], space: Space, revision: str
+) -> Members:
     artifacts: dict[str, Listed] = {}
     wanted = sorted(standings)
     for start in range(0, len(wanted), sync.BATCH_ARTIFACTS):

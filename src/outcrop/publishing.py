@@ -19,6 +19,7 @@ from outcrop.model import Space
 from outcrop.ports import Source, VectorStore
 from outcrop.records import Moved
 from outcrop.reports import Exchanged
+from outcrop.sources import git_commit
 from outcrop.sources.git_plumbing import discover
 from outcrop.transfer import git_exchange, git_history
 from outcrop.transfer.git_exchange import Advertised
@@ -44,12 +45,14 @@ class Outgoing:
         hashes: Artifacts that are indexed as they stand in the source now; of a git repository only those of the
             commit that is checked out.
         versions: What each of them depends on.
+        places: The blob that each path is in the commit that is checked out; None where there is no such thing.
     """
 
     space: Space
     revision: str
     hashes: frozenset[str]
     versions: dict[str, frozenset[str]]
+    places: dict[str, str] | None = None
 
 
 def outgoing(source: Source, store: VectorStore) -> Outgoing:
@@ -69,15 +72,18 @@ def outgoing(source: Source, store: VectorStore) -> Outgoing:
     fit = {hash for hash in here if hash in now and hash in known and known[hash].version == now[hash]}
     versions = {hash: frozenset(now[hash].split("+")) if source.type == "git" else frozenset({hash}) for hash in fit}
     behind = {hash for hash in now.keys() - fit if hash not in known or known[hash].skip is None}
+    places = None
     if source.type == "git":
         repository = repository_of(source)
-        at_head = git_history.objects(repository, [_head(repository)])
+        head = _head(repository)
+        places = git_commit.paths(repository, head)
+        at_head = git_history.objects(repository, [head])
         fit = {hash for hash in fit if versions[hash] <= at_head}
         behind &= at_head
     if behind:
         words = "it does not travel: 1 file" if len(behind) == 1 else f"they do not travel: {len(behind):,} files"
         _log.warning("not indexed yet, so that %s. Run first: outcrop index", words)
-    return Outgoing(state.space, listing.revision, frozenset(fit), versions)
+    return Outgoing(state.space, listing.revision, frozenset(fit), versions, places)
 
 
 def repository_of(source: Source) -> Repository:
@@ -127,6 +133,19 @@ def push(source: Source, store: VectorStore, remote: str | None, unpublished: bo
     repository = repository_of(source)
     going = outgoing(source, store)
     name = git_exchange.choose(repository, remote)
+    done = [
+        _push_to(repository, going, store, place, unpublished) for place in git_exchange.destinations(repository, name)
+    ]
+    return Exchanged(
+        sent=sum(item.sent for item in done),
+        received=sum(item.received for item in done),
+        refused=False,
+        withdrawn=sum(item.withdrawn for item in done),
+        withheld=max(item.withheld for item in done),
+    )
+
+
+def _push_to(repository: Repository, going: Outgoing, store: VectorStore, name: str, unpublished: bool) -> Exchanged:
     for attempt in range(ATTEMPTS):
         there = git_exchange.ask(repository, name)
         base = None if there.vectors is None else git_exchange.fetch(repository, name)
@@ -215,11 +234,14 @@ def _allowed(
 def _kept(
     repository: Repository, theirs: GitTransfer, allowed: frozenset[str], known: frozenset[str], there: Advertised
 ) -> Collection[str]:
-    """Artifacts whose blobs stay at the remote: of branches that are alive, or all where not every branch is known."""
+    """Artifacts whose blobs stay at the remote: of branches that are alive, or all where not every branch is known.
+
+    A remote without branches is there for vectors alone, and says nothing about what is old.
+    """
     if _space(theirs) is None:
         # Of a model that nobody knows: they cannot stand beside ours.
         return ()
-    if set(there.branches.values()) <= known:
+    if there.branches and set(there.branches.values()) <= known:
         return allowed
     return frozenset(hash for name in theirs.names() if (hash := blobs.hash_of(name)) is not None)
 

@@ -134,7 +134,7 @@ def export(source: Source, store: VectorStore, folder: Path | None) -> ExportRep
         if folder is None:
             moved = sync.export(store, transfer, going.hashes, going.space, going.revision)
         else:
-            moved = exported.write(source, store, transfer, going.hashes, going.space, going.revision)
+            moved = exported.write(source, store, transfer, going.hashes, going.space, going.revision, going.places)
     there = [name for name in transfer.names() if name.endswith(".bin")]
     if not there:
         raise StoreError("nothing was exported: no vector may travel", "Commit what is indexed, then: outcrop index")

@@ -36,6 +36,17 @@ def head(repository: Repository) -> str:
     return output.decode().strip() or UNBORN
 
 
+def paths(repository: Repository, commit: str) -> dict[str, str]:
+    """The blob that each path is in a commit, whatever it is.
+
+    Raises:
+        SourceError: git failed.
+    """
+    tree = finish(start(repository, "ls-tree", "-r", "-z", "--full-tree", commit), f"list the commit {commit}")
+    entries = map(_entry, filter(None, tree.split(b"\0")))
+    return {to_text(path): hash for path, _, hash, _ in entries}
+
+
 def artifacts(repository: Repository, commit: str, options: Options, selection: Selection) -> Listing:
     """Everything that the commit's tree holds.
 

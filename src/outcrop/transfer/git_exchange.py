@@ -52,16 +52,42 @@ def choose(repository: Repository, remote: str | None) -> str:
         return next(iter(known))
     raise UsageError(
         "there is no remote called origin" if known else "this repository has no remote",
-        f"Name one: {', '.join(known)}" if known else "Name an address, or add one: git remote add origin ADDRESS",
+        f"Name one: {', '.join(sorted(known))}"
+        if known
+        else "Name an address, or add one: git remote add origin ADDRESS",
     )
 
 
-def name_of(repository: Repository, remote: str) -> str | None:
-    """Under which name a remote's branches are followed here; None where they are not."""
+def destinations(repository: Repository, remote: str) -> list[str]:
+    """Where a push to a remote goes: the remote itself, or its addresses where git pushes elsewhere than it fetches.
+
+    What is there has to be asked there: the place that is fetched from may hold what the other must never see.
+    """
+    if remote not in _remotes(repository):
+        return [remote]
+    fetched = _addresses(repository, remote)
+    pushed = _addresses(repository, remote, "--push")
+    return [remote] if pushed == fetched[:1] or not pushed else pushed
+
+
+def followed(repository: Repository, remote: str, there: Advertised) -> str | None:
+    """Under which name a remote's branches are followed here; None where they are not.
+
+    Args:
+        repository: Where.
+        remote: Its name or an address.
+        there: What it says that it has.
+    """
     known = _remotes(repository)
     if remote in known:
         return remote
-    return next((name for name, addresses in known.items() if remote in addresses), None)
+    for name in known:
+        if remote in _addresses(repository, name)[:1]:
+            return name
+        if remote in _addresses(repository, name, "--push"):
+            # One repository of two addresses, as one for those who log in, or two repositories.
+            return name if ask(repository, name) == there else None
+    return None
 
 
 def ask(repository: Repository, remote: str) -> Advertised:
@@ -106,6 +132,8 @@ def fetch(repository: Repository, remote: str) -> str:
         "--no-write-fetch-head",
         "--no-recurse-submodules",
         "--no-auto-maintenance",
+        # A refspec of the user's own would move our ref before what is only here is taken over.
+        "--refmap=",
         *partial,
     )
     what = f"fetch the vectors of {shown(remote)}"
@@ -140,7 +168,8 @@ def push(repository: Repository, remote: str, commit: str, expected: str | None)
     """
     lease = f"--force-with-lease={REF}:{expected or ''}"
     # Deltas between vectors save nothing and cost minutes.
-    arguments = ("-c", "pack.window=0", "push", *progress_switch(), "--porcelain", "--no-verify", "--no-signed", lease)
+    quietly = ("--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no")
+    arguments = ("-c", "pack.window=0", "push", *progress_switch(), *quietly, lease)
     try:
         with _as_its_child(commit, expected) as more:
             run(repository, (*arguments, remote, f"{commit}:{REF}"), f"push to {shown(remote)}", SECONDS, more)
@@ -181,15 +210,17 @@ def _only_what_is_new(repository: Repository) -> Iterator[dict[str, str]]:
         yield {"GIT_SHALLOW_FILE": str(file)}
 
 
-def _remotes(repository: Repository) -> dict[str, list[str]]:
-    """The addresses of each remote, by its name."""
-    output, _ = start(repository, "config", "-z", "--get-regexp", r"^remote\..*\.(url|pushurl)$").communicate()
-    found: dict[str, list[str]] = {}
-    for record in output.decode("utf-8", "surrogateescape").split("\0"):
-        key, _, address = record.partition("\n")
-        if key:
-            found.setdefault(key.removeprefix("remote.").rpartition(".")[0], []).append(address)
-    return found
+def _remotes(repository: Repository) -> frozenset[str]:
+    """Those that have an address."""
+    asked = ("config", "-z", "--name-only", "--get-regexp", r"^remote\..*\.(url|pushurl)$")
+    output, _ = start(repository, *asked).communicate()
+    keys = output.decode("utf-8", "surrogateescape").split("\0")
+    return frozenset(key.removeprefix("remote.").rpartition(".")[0] for key in keys if key)
+
+
+def _addresses(repository: Repository, remote: str, *more: str) -> list[str]:
+    output, _ = start(repository, "remote", "get-url", "--all", *more, "--", remote).communicate()
+    return output.decode("utf-8", "surrogateescape").splitlines()
 
 
 def _clear_left_behind(repository: Repository) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from outcrop.errors import SourceError
 from outcrop.git_process import Repository, finish, first_line, start
-from outcrop.transfer.git_exchange import Advertised, name_of
+from outcrop.transfer.git_exchange import Advertised, followed
 
 
 def objects(repository: Repository, commits: Sequence[str], without: Sequence[str] = ()) -> frozenset[str]:
@@ -78,12 +78,12 @@ def published(
         SourceError: git failed.
     """
     whole = objects(repository, [head])
-    followed = name_of(repository, remote)
     bases = set(known)
-    if followed is not None:
+    name = None if set(there.branches.values()) <= known else followed(repository, remote, there)
+    if name is not None:
         # Of a branch that moved on, what was there when it was last fetched.
-        prefix = f"refs/remotes/{followed}/"
-        bases |= {id for name, id in tips(repository, prefix).items() if name.removeprefix(prefix) in there.branches}
+        prefix = f"refs/remotes/{name}/"
+        bases |= {id for ref, id in tips(repository, prefix).items() if ref.removeprefix(prefix) in there.branches}
     if not bases:
         return frozenset()
     try:
