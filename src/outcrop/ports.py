@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from outcrop.model import EVERYTHING, Artifact, Filter, Listing, Ref, Seen, Skipped, Space
+from outcrop.model import EVERYTHING, Artifact, Filter, Kind, Listing, Ref, Seen, Skipped, Space
 from outcrop.records import (
     DEFAULT_BUILDERS,
     Embedded,
@@ -278,14 +278,16 @@ class VectorStore(Protocol):
     def keyword(self, terms: Sequence[str], k: int, filter: Filter) -> Sequence[Found]:
         """The chunks that hold any of the terms, best first."""
 
-    def unknown(self, words: Sequence[str]) -> frozenset[str]:
-        """Those words that no passage holds, in any form."""
+    def unknown(self, words: Sequence[str], kinds: Sequence[Kind] = ()) -> frozenset[str]:
+        """Those words that no passage of these kinds (none named: any) holds, in any form."""
 
     def stems(self, beginning: str) -> Mapping[str, int]:
-        """The stems (``terms.stem``) of the keyword index that begin so, and how many passages hold each."""
+        """The stems (``terms.stem``) of the keyword index that begin so, and how many passages hold each. Of every view
+        and kind: :meth:`forms` says which of them are to be seen.
+        """
 
-    def forms(self, stem: str) -> frozenset[str]:
-        """Words of a stem, as some passages have them."""
+    def forms(self, stem: str, kinds: Sequence[Kind] = ()) -> frozenset[str]:
+        """Words of a stem, as some passages of these kinds (none named: any) have them."""
 
     def vectors(self, ids: Sequence[int]) -> Mapping[int, Vector]:
         """Vectors of chunks in the scanned space, where there are any."""

@@ -87,7 +87,7 @@ def _from_index(question: Question, store: VectorStore, source: Source, embedder
         state = store.state()
         # Asking where the source is now takes as long as the search; they run side by side.
         freshness = Freshness(store, source)
-        fixes = spelling.corrections(question.text, store)
+        fixes = spelling.corrections(question.text, store, wanted.kinds)
     if fixes:
         text = spelling.corrected(question.text, fixes)
         failed = question.vector if isinstance(question.vector, EmbedderError) else None

@@ -6,9 +6,10 @@ A word that the default model knows as one piece is an English word, and is left
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from outcrop import terms, tokens
+from outcrop.model import Kind
 from outcrop.ports import VectorStore
 
 SHORTEST = 4
@@ -23,12 +24,14 @@ LOOKED_AT = 12
 _PLAIN = re.compile(r"(?<![\w.])[A-Za-z]?[a-z]{3,}(?![\w(]|\.\w)")
 
 
-def corrections(question: str, store: VectorStore) -> dict[str, str]:
+def corrections(question: str, store: VectorStore, kinds: Sequence[Kind] = ()) -> dict[str, str]:
     """What each mistyped word of a question was probably meant to be.
 
     Args:
         question: As it was asked.
         store: What is asked.
+        kinds: What the answer may be made of; empty for everything. Words of anything else neither correct nor count
+            as held, since who may not see it could otherwise learn of them.
 
     Returns:
         The nearest word by each mistyped one, both lower-case. Identifiers are never corrected.
@@ -36,8 +39,8 @@ def corrections(question: str, store: VectorStore) -> dict[str, str]:
     asked = list(dict.fromkeys(match[0].lower() for match in _PLAIN.finditer(question)))
     long = [word for word in asked if len(word) >= SHORTEST and word not in terms.STOP_WORDS]
     found = {}
-    for word in sorted(store.unknown(long)) if long else ():
-        if tokens.count(word) > 1 and (nearest := _nearest(word, store)):
+    for word in sorted(store.unknown(long, kinds)) if long else ():
+        if tokens.count(word) > 1 and (nearest := _nearest(word, store, kinds)):
             found[word] = nearest
     return found
 
@@ -47,17 +50,19 @@ def corrected(question: str, words: Mapping[str, str]) -> str:
     return _PLAIN.sub(lambda match: words.get(match[0].lower(), match[0]), question)
 
 
-def _nearest(word: str, store: VectorStore) -> str | None:
+def _nearest(word: str, store: VectorStore, kinds: Sequence[Kind]) -> str | None:
     slips = 2 if len(word) >= TWO_SLIPS else 1
     # Two letters are nearly always right and keep the look-up short; if not, one.
     for beginning in (word[:2], word[:1]):
-        best = min(_candidates(word, slips, store, beginning), default=None)
+        best = min(_candidates(word, slips, store, beginning, kinds), default=None)
         if best is not None:
             return best[2]
     return None
 
 
-def _candidates(word: str, slips: int, store: VectorStore, beginning: str) -> Iterator[tuple[int, int, str]]:
+def _candidates(
+    word: str, slips: int, store: VectorStore, beginning: str, kinds: Sequence[Kind]
+) -> Iterator[tuple[int, int, str]]:
     """How far each possible word is, how frequent it is (negative), and the word."""
     near = []
     for stem, count in store.stems(beginning).items():
@@ -69,7 +74,7 @@ def _candidates(word: str, slips: int, store: VectorStore, beginning: str) -> It
         if away <= slips:
             near.append((away, -len(stem), -count, stem))
     for _, _, count, stem in sorted(near)[:LOOKED_AT]:
-        for form in store.forms(stem):
+        for form in store.forms(stem, kinds):
             away = distance(word, form, slips)
             if away <= slips and (away == 1 or tokens.count(form) == 1):
                 yield away, count, form

@@ -656,3 +656,22 @@ def test_the_vocabulary_knows_stems_and_the_words_behind_them(store: VectorStore
     assert store.stems("zz") == {}
     assert store.forms("connect") == {"connections", "connection"}
     assert store.forms("nowhere") == frozenset()
+
+
+def test_the_vocabulary_of_some_kinds_and_of_a_view_holds_no_other_words(store: VectorStore) -> None:
+    with store.writing():
+        store.set_space(SPACE)
+        store.write(
+            [
+                entry("h1", "a.md", "connections", kind=Kind.DOC),
+                entry("h2", "b.py", "connection", kind=Kind.CODE),
+                entry("h3", "c.md", "connecting", kind=Kind.DOC),
+            ]
+        )
+        store.replace(view(member("h1", "a.md", Kind.DOC, "docs"), member("h2", "b.py", Kind.CODE, "code")))
+    assert store.unknown(["connection"], [Kind.DOC, Kind.CODE]) == frozenset()
+    assert store.unknown(["connection"], [Kind.WIKI]) == {"connection"}
+    assert store.forms("connect", [Kind.DOC]) == {"connections"}
+    assert store.forms("connect", [Kind.CODE, Kind.WIKI]) == {"connection"}
+    assert store.forms("connect", [Kind.WIKI]) == frozenset()
+    assert store.forms("connect") == {"connections", "connection"}

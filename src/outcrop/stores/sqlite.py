@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from outcrop.errors import IndexMissing
-from outcrop.model import EVERYTHING, Filter, Seen, Skipped, Space
+from outcrop.model import EVERYTHING, Filter, Kind, Seen, Skipped, Space
 from outcrop.ports import Matrix, Vector
 from outcrop.records import (
     DEFAULT_BUILDERS,
@@ -344,20 +344,20 @@ class SqliteStore(ProjectTables):
             rows.close()
             return found
 
-    def unknown(self, words: Sequence[str]) -> frozenset[str]:
-        """Those words that no passage holds, in any form."""
+    def unknown(self, words: Sequence[str], kinds: Sequence[Kind] = ()) -> frozenset[str]:
+        """Those words that no passage of these kinds (none named: any) holds, in any form."""
         with self._reading() as database:
-            return vocabulary.unknown(database, words)
+            return vocabulary.unknown(database, self.worktree, words, kinds)
 
     def stems(self, beginning: str) -> Mapping[str, int]:
         """The stems that begin so, and how many passages hold each."""
         with self._reading() as database:
             return vocabulary.stems(database, beginning)
 
-    def forms(self, stem: str) -> frozenset[str]:
-        """Words of a stem, as some passages have them."""
+    def forms(self, stem: str, kinds: Sequence[Kind] = ()) -> frozenset[str]:
+        """Words of a stem, as some passages of these kinds (none named: any) have them."""
         with self._reading() as database:
-            return vocabulary.forms(database, stem)
+            return vocabulary.forms(database, self.worktree, stem, kinds)
 
     def vectors(self, ids: Sequence[int]) -> Mapping[int, Vector]:
         """Vectors of chunks in the scanned space, where there are any."""
