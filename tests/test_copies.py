@@ -50,4 +50,4 @@ def test_semantic_answers_keep_every_one_in_the_order_of_the_scores(index: outcr
 def test_an_answer_as_json_has_plain_copies(index: outcrop.Index) -> None:
     answer = index.search("pool drains idle sockets").to_dict()
     (copy,) = [hit["copies"][0] for hit in answer["hits"] if hit["copies"]]
-    assert copy.keys() == {"project", "path", "hash", "lines", "cell"}
+    assert copy.keys() == {"kind", "project", "path", "hash", "lines", "cell"}

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp import Client, MCPError
 from mcp_types import CallToolResult
@@ -23,7 +23,7 @@ from fossil_program import Bestiary
 from outcrop import tokens
 from outcrop.app import Index
 from outcrop.errors import EmbedderUnavailable
-from outcrop.model import Answer, Hit, Kind, Mode, Stale
+from outcrop.model import Answer, Copy, Hit, Kind, Mode, Stale
 from outcrop.surfaces.mcp import service as service_module
 from outcrop.surfaces.mcp import tools
 from outcrop.surfaces.mcp.places import MOST_LINES
@@ -202,6 +202,17 @@ def test_answers_in_words_alone(root: Path) -> None:
 LONG = st.text(st.characters(codec="utf-8"), max_size=4000)
 
 
+COPIES = st.builds(
+    Copy,
+    kind=st.sampled_from(Kind),
+    project=LONG,
+    path=st.one_of(st.none(), LONG),
+    hash=st.text("0123456789abcdef", min_size=40, max_size=64),
+    lines=st.tuples(st.integers(1, 10**9), st.integers(1, 10**9)),
+    cell=st.one_of(st.none(), st.integers(0, 10**6)),
+)
+
+
 @st.composite
 def hits(draw: st.DrawFn) -> Hit:
     path = draw(st.one_of(st.none(), LONG))
@@ -219,14 +230,19 @@ def hits(draw: st.DrawFn) -> Hit:
         mode=Mode.HYBRID,
         preview=draw(st.text(st.characters(codec="utf-8"), max_size=160)),
         cell=draw(st.one_of(st.none(), st.integers(0, 10**6))),
+        copies=draw(st.lists(COPIES, max_size=4).map(tuple)),
     )
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(hits(), max_size=10), st.one_of(st.none(), LONG), st.booleans())
-def test_ten_hits_never_cost_more_than_their_budget(found: list[Hit], reason: str | None, stale: bool) -> None:
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(
+    st.lists(hits(), max_size=10), st.one_of(st.none(), LONG), st.booleans(), st.dictionaries(LONG, LONG, max_size=5)
+)
+def test_ten_hits_never_cost_more_than_their_budget(
+    found: list[Hit], reason: str | None, stale: bool, corrected: dict[str, str]
+) -> None:
     behind = Stale("a" * 40, "b" * 40) if stale else None
-    answer = Answer(Mode.HYBRID, reason, behind, "space", tuple(found))
+    answer = Answer(Mode.HYBRID, reason, behind, "space", tuple(found), corrected)
     assert tokens.count(answer_text(answer, full=False)) <= 1500
 
 
@@ -607,6 +623,25 @@ def test_many_calls_at_once_are_all_answered(root: Path) -> None:
 
 def test_the_patience_is_shorter_than_any_clients() -> None:
     assert service_module.PATIENCE <= 5
+
+
+def test_copies_are_named_as_read_passage_takes_them() -> None:
+    copies = tuple(Copy(Kind.DOC, "", f"docs/{n}.md", "0" * 40, (n, n + 1)) for n in range(1, 5))
+    hit = Hit(0.5, Kind.DOC, "", "a.md", "1" * 40, "The text.", (1, 2), None, ("a.md",), ("docs",), Mode.HYBRID, "text")
+    other = Copy(Kind.CODE, "numpy", "lab/x.ipynb", "0" * 40, (1, 9), 3)
+    answer = Answer(Mode.HYBRID, None, None, "s", (replace(hit, copies=copies), replace(hit, copies=(other,))))
+    many = "   nearly the same at docs/1.md:1-2, docs/2.md:2-3, docs/3.md:3-4 and 1 more"
+    one = "   nearly the same at lab/x.ipynb cell 3:1-9 project numpy"
+    assert answer_text(answer, full=False).splitlines()[3::3] == [many, one]
+    whole = answer_text(answer, full=True)
+    assert f"1. a.md:1-2 doc 0.50\n{many}\nThe text.\n\n2. a.md:1-2 doc 0.50\n{one}\nThe text." in whole
+
+
+def test_a_mistyped_word_is_said(root: Path) -> None:
+    with serving(root) as service:
+        result = call(service, "semantic_search", query="kettel", k=1)
+    assert "; kettel stands nowhere here, kettle was searched for instead" in text(result).splitlines()[0]
+    assert result.structured_content["corrected"] == {"kettel": "kettle"}
 
 
 def test_a_hit_of_another_project_is_named_with_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -528,6 +529,56 @@ def test_too_many_at_once_are_turned_away(index: Index) -> None:
     assert ask(API + "status").status == 503
 
 
+@pytest.fixture(scope="module")
+def twins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    """Nearly one text in seven places, of three kinds."""
+    root = tmp_path_factory.mktemp("twins")
+    text = "the pool drains every idle socket after its deadline passes and then closes the listening port for good"
+    lab = {"cells": [{"cell_type": "markdown", "metadata": {}, "source": f"# Lab\n\n{text}"}], "metadata": {}}
+    write(root, {f"docs/copy {number}.md": f"# Pools\n\n{text}{'.' * number}\n" for number in range(4)})
+    write(root, {"AGENTS.md": f"# Pools\n\n{text}!\n", "docs/<b>.md": f"# Pools\n\n{text}?\n"})
+    write(root, {"lab/a.ipynb": json.dumps(lab | {"nbformat": 4, "nbformat_minor": 4})})
+    opened = outcrop.open(root, settings={"embedder": "hash"})
+    opened.build()
+    with opened:
+        yield opened
+
+
+def test_copies_are_named_counted_and_led_to(twins: Index) -> None:
+    ask = Asker(twins)
+    page = ask(SEARCH, ("q", "pool drains idle sockets"))
+    answer = json.loads(ask(f"{API}search", ("q", "pool drains idle sockets")).text)
+    (copies,) = [hit["copies"] for hit in answer["hits"] if hit["copies"]]
+    places = [f"{each['path']}:{each['lines'][0]}" if each["cell"] is None else "lab/a.ipynb cell 1" for each in copies]
+    assert len(places) == 5
+    assert f"nearly the same at {', '.join(places[:3])} and 2 more" in words_of(page.text)
+    links = re.findall(r'<a href="([^"]+)">([^<]+:\d+|[^<]+ cell 1)</a>', page.text)
+    assert [html.unescape(label) for _, label in links] == places[:3]
+    for address, _ in links:
+        path, _, query = address.replace("&amp;", "&").partition("#")[0].partition("?")
+        shown = ask(path, *parse_query(query))
+        assert shown.status == 200
+        assert "drains every idle" in words_of(shown.text)
+
+
+def test_a_mistyped_word_is_said_and_its_correction_marked(ask: Asker) -> None:
+    page = ask(SEARCH, ("q", "vinegr"))
+    assert "vinegr stands nowhere here, vinegar was searched for instead." in words_of(page.text)
+    assert "vinegar" in {mark.casefold() for mark in read_html(page.text).marks}
+
+
+def test_the_way_back_from_the_viewer_keeps_the_filters(ask: Asker) -> None:
+    pairs = [("q", "vinegr"), ("kind", "doc"), ("mode", "keyword"), ("k", "20"), ("path", "docs/** & more")]
+    page = ask(SEARCH, *pairs)
+    (address,) = {html.unescape(each) for each in re.findall(r'<a href="([^"]+)" data-oc-open>', page.text)}
+    path, _, query = address.partition("#")[0].partition("?")
+    shown = ask(path, *parse_query(query))
+    assert "vinegar" in {mark.casefold() for mark in read_html(shown.text).marks}
+    (back,) = re.findall(r'class="oc-back" href="([^"]+)"', shown.text)
+    path, _, query = html.unescape(back).partition("?")
+    assert (path, sorted(parse_query(query))) == (SEARCH, sorted([("q", "vinegar"), *pairs[1:]]))
+
+
 # -- readers who may not see everything -------------------------------------------------------------------------------
 
 
@@ -555,6 +606,27 @@ def test_hidden_kinds_and_corpora_do_not_exist(index: Index) -> None:
     assert json.loads(as_reader(site, "api/search", "q=kettle").body)["hits"] == []
     hits = json.loads(as_reader(site, "api/search", "q=kettle&k=50", Kind.DOC).body)["hits"]
     assert {hit["kind"] for hit in hits} == {"doc"}
+
+
+def test_copies_that_a_reader_may_not_see_are_not_named(twins: Index) -> None:
+    site = Site(twins)
+    for path in ("search", "api/search"):
+        query = "q=pool+drains+idle+sockets&k=50"
+        assert "AGENTS.md" in as_reader(site, path, query, *Kind).body.decode()
+        shown = as_reader(site, path, query, Kind.DOC).body.decode()
+        assert "copy 1.md" in shown
+        assert "AGENTS.md" not in shown
+
+
+def test_words_that_a_reader_may_not_see_correct_nothing(index: Index) -> None:
+    """Else a guessed word, mistyped, would tell whether it stands in something hidden; so would a word left alone."""
+    site = Site(index)
+
+    def corrected(typed: str, *kinds: Kind) -> dict[str, str]:
+        return json.loads(as_reader(site, "api/search", f"q={typed}", *kinds).body)["corrected"]
+
+    assert corrected("degres", *Kind) == {"degres": "degrees"}
+    assert corrected("degres", Kind.DOC) == {}
 
 
 def test_strangers_see_no_places_of_this_machine(index: Index, folder: Path) -> None:

@@ -47,6 +47,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
 def _copy(passage: Passage) -> Copy:
     chunk = passage.chunk
     return Copy(
+        kind=passage.kind,
         project=passage.project,
         path=passage.paths[0] if passage.paths else None,
         hash=passage.hash,

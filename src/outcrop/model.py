@@ -291,6 +291,7 @@ class Stale:
 class Copy:
     """Where nearly the same text as a hit's stands, folded into it; each field as in :class:`Hit`."""
 
+    kind: Kind
     project: str
     path: str | None
     hash: str

@@ -129,7 +129,7 @@ def _also_at(hit: Hit, view: View) -> str:
 def _copies(hit: Hit, view: View) -> str:
     found = []
     for copy in hit.copies:
-        where = place(replace(hit, project=copy.project, path=copy.path, hash=copy.hash), view)
+        where = place(replace(hit, kind=copy.kind, project=copy.project, path=copy.path, hash=copy.hash), view)
         found.append(f"{where} cell {copy.cell + 1}" if copy.cell is not None else f"{where}:{copy.lines[0]}")
     if not found:
         return ""

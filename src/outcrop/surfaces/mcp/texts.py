@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outcrop import tokens
-from outcrop.model import Answer, Hit, Mode
+from outcrop.model import Answer, Copy, Hit, Mode
 from outcrop.surfaces.mcp.replies import IndexStatus, Passage
 from outcrop.surfaces.render import counted, harmless, harmless_line, size
 
@@ -13,6 +13,9 @@ TOKENS_OF_THE_HEAD = 100
 
 SHORTEST_PREVIEW = 24
 """Characters. With fewer a preview says nothing, and goes."""
+
+COPIES = 3
+"""Places of nearly the same text that are named."""
 
 LONGEST_PLACE = 200
 LONGEST_NAME = 80
@@ -30,7 +33,10 @@ def answer_text(answer: Answer, full: bool) -> str:
     if not answer.hits:
         return f"{head}\nNothing found. Ask in other words, without filters, or look at index_status."
     if full:
-        blocks = [f"{_place(at, hit)}\n{harmless(hit.text.strip(chr(10)))}" for at, hit in enumerate(answer.hits, 1)]
+        blocks = [
+            "\n".join([_place(at, hit), *_copies(hit), harmless(hit.text.strip("\n"))])
+            for at, hit in enumerate(answer.hits, 1)
+        ]
         return "\n\n".join([head, *blocks])
     lines = [head]
     spent = tokens.count(head)
@@ -43,11 +49,19 @@ def answer_text(answer: Answer, full: bool) -> str:
         if len(preview) >= min(SHORTEST_PREVIEW, len(hit.preview)) and preview:
             spent += tokens.count(preview)
             lines.append(f"   {preview}")
+        for line in _copies(hit):
+            # Half a path would lead nowhere.
+            if spent + tokens.count(line) <= TOKENS_OF_THE_HEAD + at * TOKENS_A_HIT:
+                spent += tokens.count(line)
+                lines.append(line)
     return "\n".join(lines)
 
 
 def _head(answer: Answer) -> str:
     parts = [f"{answer.mode}: {counted(len(answer.hits), 'hit')}"]
+    parts += [
+        f"{typed} stands nowhere here, {meant} was searched for instead" for typed, meant in answer.corrected.items()
+    ]
     if answer.stale:
         parts.append("stale: files changed since they were indexed, lines may have moved (outcrop index)")
     if answer.reason:
@@ -56,9 +70,7 @@ def _head(answer: Answer) -> str:
 
 
 def _place(at: int, hit: Hit) -> str:
-    where = hit.path if hit.path is not None else hit.hash
-    cell = "" if hit.cell is None else f" cell {hit.cell}"
-    parts = [f"{at}. {_short(where, LONGEST_PLACE)}{cell}:{hit.lines[0]}-{hit.lines[1]}", str(hit.kind)]
+    parts = [f"{at}. {_lines_of(hit)}", str(hit.kind)]
     if hit.project:
         parts.append(f"project {_short(hit.project, LONGEST_NAME)}")
     if hit.name:
@@ -67,6 +79,25 @@ def _place(at: int, hit: Hit) -> str:
     if hit.uri is not None:
         parts.append(_short(hit.uri, LONGEST_PLACE))
     return harmless_line(" ".join(parts))
+
+
+def _lines_of(hit: Hit | Copy) -> str:
+    """As ``read_passage`` takes it."""
+    where = hit.path if hit.path is not None else hit.hash
+    cell = "" if hit.cell is None else f" cell {hit.cell}"
+    return f"{_short(where, LONGEST_PLACE)}{cell}:{hit.lines[0]}-{hit.lines[1]}"
+
+
+def _copies(hit: Hit) -> list[str]:
+    """A line that says where nearly the same stands; none where that is nowhere."""
+    if not hit.copies:
+        return []
+    places = [
+        f"{_lines_of(each)} project {_short(each.project, LONGEST_NAME)}" if each.project else _lines_of(each)
+        for each in hit.copies[:COPIES]
+    ]
+    more = f" and {len(hit.copies) - COPIES:,} more" if len(hit.copies) > COPIES else ""
+    return [harmless_line(f"   nearly the same at {', '.join(places)}{more}")]
 
 
 def _short(text: str, length: int) -> str:

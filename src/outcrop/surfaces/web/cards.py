@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from outcrop.model import Answer, Hit, Kind, Mode
+from outcrop.model import Answer, Copy, Hit, Kind, Mode
 from outcrop.surfaces.render import clock, excerpt, harmless_line, passage
 from outcrop.surfaces.web.addresses import Addresses
 from outcrop.surfaces.web.highlight import Shown, dedent, dress, reads_as_prose
@@ -67,6 +67,8 @@ class Card:
         prose: Whether they are running text.
         others: Other paths with the same content.
         uncounted: How many more of these there are.
+        copies: Other places with nearly the same text.
+        uncounted_copies: How many more of these there are.
         project: Slug to be shown; empty for this repository's own.
     """
 
@@ -85,11 +87,20 @@ class Card:
     prose: bool
     others: Sequence[str]
     uncounted: int
+    copies: Sequence[Link]
+    uncounted_copies: int
     project: str
 
 
 def card(
-    number: int, hit: Hit, answer: Answer, wanted: Collection[str], links: Sequence[Link], query: str, at: Addresses
+    number: int,
+    hit: Hit,
+    answer: Answer,
+    wanted: Collection[str],
+    links: Sequence[Link],
+    copies: Sequence[Link],
+    query: str,
+    at: Addresses,
 ) -> Card:
     """Describe a hit.
 
@@ -99,6 +110,7 @@ def card(
         answer: What it is a hit of.
         wanted: Terms of the question.
         links: To its artifact.
+        copies: To the first of its copies.
         query: The question.
         at: The page's addresses.
     """
@@ -124,6 +136,8 @@ def card(
         prose=reads_as_prose(hit.kind, hit.path),
         others=others[:OTHER_PATHS],
         uncounted=max(0, len(others) - OTHER_PATHS),
+        copies=copies,
+        uncounted_copies=len(hit.copies) - len(copies),
         project=hit.project,
     )
 
@@ -180,6 +194,16 @@ def more_lines(hit: Hit, query: str, at: Addresses) -> str:
     )
 
 
-def place_of(hit: Hit) -> Place:
-    """What a link has to know of a hit."""
+def place_of(hit: Hit | Copy) -> Place:
+    """What a link has to know of a hit, or of a copy of one."""
     return Place(hit.kind, hit.project, hit.path, hit.hash, hit.lines, hit.cell)
+
+
+def copy_link(copy: Copy, links: Sequence[Link]) -> Link:
+    """Where a copy stands, leading there if anything does."""
+    place = "".join(place_parts(copy.kind, copy.path, copy.hash))
+    project = f"{harmless_line(copy.project)}: " if copy.project else ""
+    where = "" if copy.path is None else f":{copy.lines[0]}"
+    if copy.cell is not None:
+        where = f" cell {copy.cell + 1}"
+    return Link(links[0].href if links else "", f"{project}{place}{where}")

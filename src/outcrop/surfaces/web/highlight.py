@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -55,11 +54,6 @@ _LANGUAGES = {
 """Lexers of the usual extensions. For others Pygments compares the name with a thousand patterns, which takes a process
 that answers one question longer than anything else on its page."""
 
-SHORTEST_STEM = 4
-
-_ENDINGS = ("", "e", "s", "es", "ed", "d", "ing", "er", "ers", "ion", "ions", "ation")
-_ENDING = re.compile(r"(?:ations?|ions?|ings?|ers?|ed|es|s|e)$")
-
 _PROSE_KINDS = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM, Kind.MEDIA})
 
 
@@ -80,16 +74,9 @@ class Shown:
     aligned: bool
 
 
-def wanted_terms(query: str) -> frozenset[str]:
-    """The terms of a question, and the other forms of its English words that the keyword index takes for the same."""
-    found: set[str] = set()
-    for word in terms.query_words(query):
-        found.add(word)
-        if len(word) >= SHORTEST_STEM and word.isascii() and word.isalpha():
-            stem = _ENDING.sub("", word)
-            if len(stem) >= SHORTEST_STEM - 1:
-                found.update(stem + ending for ending in _ENDINGS)
-    return frozenset(found)
+def wanted_terms(query: str, corrected: Mapping[str, str]) -> frozenset[str]:
+    """The terms that are marked: a question's, and what was searched for instead of its mistyped words."""
+    return frozenset([*terms.query_words(query), *corrected.values()])
 
 
 def dedent(lines: Sequence[Line]) -> list[Line]:

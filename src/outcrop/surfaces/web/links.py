@@ -64,12 +64,13 @@ class Place:
 class Links(Protocol):
     """Makes links for the hits of one answer."""
 
-    def of(self, places: Sequence[Place], query: str = "") -> Sequence[Sequence[Link]]:
+    def of(self, places: Sequence[Place], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
         """The links of each place, the one that its title leads to first.
 
         Args:
             places: What is linked to.
-            query: The question, where the page that is opened can mark its words.
+            query: The question, where the page that is opened can mark its words and lead back.
+            filters: What else the address of its answer said, as a query string, for the way back.
         """
 
 
@@ -79,11 +80,11 @@ class ViewerLinks:
     def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses
 
-    def of(self, places: Sequence[Place], query: str = "") -> Sequence[Sequence[Link]]:
+    def of(self, places: Sequence[Place], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
         """One link each."""
-        return [[Link(self.href(place, query), "Open")] for place in places]
+        return [[Link(self.href(place, query, filters), "Open")] for place in places]
 
-    def href(self, place: Place, query: str = "") -> str:
+    def href(self, place: Place, query: str = "", filters: str = "") -> str:
         """The viewer at a place."""
         lines = None if place.lines is None else f"{place.lines[0]}-{place.lines[1]}"
         anchor = ""
@@ -97,6 +98,7 @@ class ViewerLinks:
             ("cell", None if place.cell is None else place.cell + 1),
             ("lines", lines),
             ("q", query),
+            ("from", filters),
         )
         return address + anchor
 
@@ -114,9 +116,9 @@ class GitLinks:
         view = index.source.worktree
         self._remote = Remote(index.source.root, view.removeprefix("rev:") if view.startswith("rev:") else "HEAD")
 
-    def of(self, places: Sequence[Place], query: str = "") -> Sequence[Sequence[Link]]:
+    def of(self, places: Sequence[Place], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
         """The viewer's, then the forge's for what is published word for word."""
-        found = [list(links) for links in self._viewer.of(places, query)]
+        found = [list(links) for links in self._viewer.of(places, query, filters)]
         published = self._remote.published() if places else None
         forge = forge_of(published.url) if published is not None else None
         if published is None or forge is None:
@@ -139,7 +141,7 @@ class FossilLinks:
     def __init__(self, uri: str) -> None:
         self._uri = uri.rstrip("/")
 
-    def of(self, places: Sequence[Place], query: str = "") -> Sequence[Sequence[Link]]:
+    def of(self, places: Sequence[Place], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
         """One link each; none for what another repository holds."""
         return [
             [] if place.project else [Link(self._uri + _fossil_page(place), _PAGES[place.kind])] for place in places

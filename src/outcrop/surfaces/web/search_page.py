@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
+from urllib.parse import urlencode
 
 from outcrop.errors import OutcropError, UsageError
 from outcrop.model import Answer, Kind, Mode
+from outcrop.spelling import corrected
 from outcrop.surfaces.render import explain, harmless_line, outcome
 from outcrop.surfaces.web.addresses import Addresses
-from outcrop.surfaces.web.cards import Card, card, place_of
+from outcrop.surfaces.web.cards import OTHER_PATHS, Card, card, copy_link, place_of
 from outcrop.surfaces.web.highlight import wanted_terms
 from outcrop.surfaces.web.links import Links
 from outcrop.surfaces.web.messages import Request, Response
@@ -20,6 +23,7 @@ from outcrop.surfaces.web.site import Asked, Shelf, Site
 PAGE = 10
 MOST = 100
 LONGEST_QUESTION = 2_000
+LONGEST_FILTERS = 1_000
 
 ALL_PROJECTS = "*"
 """Value of the project choice that means every project; absent means this repository."""
@@ -153,11 +157,18 @@ def _results(site: Site, links: Links, request: Request, asked: Asked) -> Result
     answer = site.search(request.reader, asked)
     seconds = time.monotonic() - started
     at = Addresses(request.base)
-    wanted = wanted_terms(asked.query)
-    linked = links.of([place_of(hit) for hit in answer.hits], asked.query)
+    wanted = wanted_terms(asked.query, answer.corrected)
+    copies = [hit.copies[:OTHER_PATHS] for hit in answer.hits]
+    places = [place_of(hit) for hit in answer.hits] + [place_of(copy) for each in copies for copy in each]
+    # What is opened from here marks what was searched for, and leads back to it.
+    query = corrected(asked.query, answer.corrected)
+    filters = urlencode([(name, value) for name, value in request.params if value and name not in ("q", "token")])
+    linked = iter(links.of(places, query, filters[:LONGEST_FILTERS]))
+    titles = list(islice(linked, len(answer.hits)))
+    others = [[copy_link(copy, next(linked)) for copy in each] for each in copies]
     cards = [
-        card(number, hit, answer, wanted, own, asked.query, at)
-        for number, (hit, own) in enumerate(zip(answer.hits, linked, strict=True), 1)
+        card(number, hit, answer, wanted, own, near, query, at)
+        for number, (hit, own, near) in enumerate(zip(answer.hits, titles, others, strict=True), 1)
     ]
     return Results(answer, cards, notices(answer), seconds, _more(request, asked, answer, at))
 
@@ -171,8 +182,11 @@ def _more(request: Request, asked: Asked, answer: Answer, at: Addresses) -> str:
 
 
 def notices(answer: Answer) -> list[Notice]:
-    """What limits an answer, and that the index is behind."""
-    found = []
+    """What limits an answer, what was read for a mistyped word, and that the index is behind."""
+    found = [
+        Notice("info", harmless_line(f"{typed} stands nowhere here, {meant} was searched for instead."))
+        for typed, meant in answer.corrected.items()
+    ]
     if answer.reason:
         level = "warn" if answer.mode is Mode.KEYWORD else "info"
         found.append(Notice(level, sentence(harmless_line(answer.reason))))

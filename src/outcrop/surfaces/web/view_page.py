@@ -13,7 +13,7 @@ from outcrop.surfaces.web.cards import place_parts
 from outcrop.surfaces.web.excerpts import excerpt_of, parse_lines
 from outcrop.surfaces.web.highlight import Shown, reads_as_prose
 from outcrop.surfaces.web.links import Link, Links, Place
-from outcrop.surfaces.web.messages import Request, Response
+from outcrop.surfaces.web.messages import Request, Response, parse_query
 from outcrop.surfaces.web.rendering import Crumb, fragment, page
 from outcrop.surfaces.web.search_page import KIND_NAMES
 from outcrop.surfaces.web.site import Site
@@ -63,7 +63,7 @@ def view_page(site: Site, links: Links, request: Request) -> Response:
         hash=request.get("hash") or None,
         project=request.get("project"),
     )
-    wanted = highlight.wanted_terms(request.get("q"))
+    wanted = highlight.wanted_terms(request.get("q"), {})
     if request.get("part"):
         return _part(request, document, lines, cell if cell >= 0 else None, wanted)
     place = Place(document.kind, document.project, document.path, document.hash, lines, cell if cell >= 0 else None)
@@ -137,4 +137,5 @@ def _every(block: Block, wanted: frozenset[str]) -> list[Line]:
 
 def _back(request: Request) -> Link | None:
     query = request.get("q")
-    return Link(Addresses(request.base).search(("q", query)), "Back to the results") if query else None
+    filters = [(name, value) for name, value in parse_query(request.get("from")) if name != "q"]
+    return Link(Addresses(request.base).search(("q", query), *filters), "Back to the results") if query else None
