@@ -125,6 +125,29 @@ def test_raw_cells_are_documents_when_they_are_asked_for(root: Path, opened: Ope
         assert found(index, "nbsphinx directive", corpus="docs") == {("lab/deep/plot.ipynb", 1)}
 
 
+def test_a_notebook_of_raw_cells_alone_is_read_once_and_named_as_left_out(root: Path, opened: Opener) -> None:
+    write(root, {"lab/raw.ipynb": book(("raw", "only a directive here"))})
+    with opened(root) as index:
+        planned = index.plan()
+        first = index.build()
+        assert (planned.new, planned.texts) == (first.added, first.embedded)
+        for done in (planned, first, index.plan(), index.build()):
+            assert [(item.path, item.reason) for item in done.skipped] == [("lab/raw.ipynb", SkipReason.EXCLUDED)]
+        again = index.build()
+        assert (again.added, again.unchanged) == (0, first.added)
+        assert found(index, "only a directive here", k=50).isdisjoint({("lab/raw.ipynb", 0)})
+    with opened(root, raw_cells=True) as index:
+        report = index.build()
+        assert (report.skipped, report.embedded) == ((), 2)
+        assert ("lab/raw.ipynb", 0) in found(index, "only a directive here", k=50)
+    with opened(root) as index:
+        index.build()
+        assert index.build().added == 0
+        (root / "lab" / "raw.ipynb").unlink()
+        index.build()
+        assert not index.status().skipped
+
+
 def test_unchanged_files_are_left_alone_and_a_file_that_is_no_longer_named_goes(root: Path, opened: Opener) -> None:
     with opened(root) as index:
         index.build(corpus="notebooks", paths=["lab"])
@@ -281,7 +304,7 @@ def test_a_dry_run_of_a_corpus(root: Path, opened: Opener) -> None:
     with opened(root) as index:
         plan = index.plan(corpus="notebooks", paths=["lab", "gone"])
         assert [ref.path for ref in plan.artifacts] == ["lab/deep/plot.ipynb", "lab/fit.ipynb"]
-        assert (plan.new, plan.texts) == (2, 4)
+        assert (plan.new, plan.texts) == (2, 3)  # the raw cell is not asked for
         assert [item.reason for item in plan.skipped] == [SkipReason.UNLISTED]
         assert not index.status().exists
 

@@ -368,7 +368,7 @@ class TestGit:
             event = yield
             while event.name != "gone":
                 event = yield
-            assert "git" in event.details["reason"]
+            assert event.details["reason"].startswith(f"{repository} (git) is {repository} (folder) now")
             (repository.parent / "git").rename(repository / ".git")
             event = yield
             assert event.name == "back"

@@ -24,6 +24,7 @@ DOCS = "docs"
 
 CODE_KINDS = frozenset({Kind.CODE, Kind.API})
 
+_RAW_ALONE = frozenset({Part.RAW})
 _NO_FILES = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM})
 _WILD = re.compile(r"[*?\[]")
 
@@ -80,6 +81,10 @@ class Scope:
             for entry in self.paths
             if entry not in named and not (_WILD.search(entry) and any(map(_covering([entry]), there)))
         ]
+
+    def takes(self, known: Known) -> bool:
+        """Whether any part of an artifact belongs somewhere."""
+        return self.raw_cells or known.parts != _RAW_ALONE
 
     def members(self, ref: Ref, known: Known) -> Iterator[Member]:
         """Where an artifact belongs.

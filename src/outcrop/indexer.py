@@ -15,7 +15,7 @@ from outcrop.errors import EmbedderError
 from outcrop.ingest import WHOLE, Cutter, Report
 from outcrop.model import Filter, Skipped
 from outcrop.ports import Embedder, Matrix, Source, TransferStore, VectorStore
-from outcrop.records import DEFAULT_BUILDERS, Moved, Pending
+from outcrop.records import DEFAULT_BUILDERS, Known, Moved, Pending
 from outcrop.reports import BuildReport, Plan, Progress
 
 EMBED_TEXTS = 256
@@ -127,6 +127,8 @@ def plan(source: Source, store: VectorStore, embedder: Embedder, scope: Scope = 
     cutter = Cutter(source.rules)
     refs, left_out = scope.choose(listing)
     outdated = cutter.outdated(refs, known)
+    again = {ref.hash for ref in outdated}
+    fresh: dict[str, Known] = {}
     lengths: dict[bytes, int] = {}
     skipped, new = [*left_out, *scope.unlisted(refs, left_out)], 0
     for ref, outcome in zip(outdated, source.read(outdated), strict=True):
@@ -136,16 +138,19 @@ def plan(source: Source, store: VectorStore, embedder: Embedder, scope: Scope = 
         elif entry.skip is not None:
             skipped.append(Skipped(ref.path or ref.hash, entry.skip, entry.detail, ref.hash))
         else:
-            new += 1
-            lengths |= {item.digest: len(chunking.passage(item.chunk)) for item in entry.chunks}
+            fresh[ref.hash] = ingest.known_of(entry)
+            parts = {member.part for member in scope.members(ref, fresh[ref.hash])}
+            new += bool(parts)
+            lengths |= {
+                item.digest: len(chunking.passage(item.chunk)) for item in entry.chunks if item.chunk.part in parts
+            }
     if there:
         for digest in store.embedded(embedder.space, list(lengths)):
             del lengths[digest]
         lengths |= {
             item.digest: len(chunking.passage(item.chunk)) for item in store.pending(embedder.space, scope.filter)
         }
-    fresh = {ref.hash for ref in outdated}
-    skipped += ingest.refused([ref for ref in refs if ref.hash not in fresh], known)
+    skipped += ingest.refused(refs, {hash: one for hash, one in known.items() if hash not in again} | fresh, scope)
     refused = {item.path for item in skipped}
     return Plan(
         artifacts=tuple(ref for ref in refs if (ref.path or ref.hash) not in refused),

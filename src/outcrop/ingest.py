@@ -30,6 +30,9 @@ UNSETTLED = frozenset({SkipReason.VANISHED, SkipReason.UNREADABLE})
 UNSURE = "?"
 """Ends the revision of a build during which the source changed; no source has such a revision."""
 
+ONLY_RAW = "raw cells only, which --raw-cells takes"
+"""Of a notebook without any cell that is code or prose."""
+
 WHOLE = Scope()
 """The two corpora that every index has, with everything there is."""
 
@@ -144,9 +147,9 @@ def ingest(
         else:
             if entry.ref.hash != ref.hash:
                 moved[ref.hash, ref.path] = entry.ref
-            if entry.skip is None:
+            known[entry.ref.hash] = known_of(entry)
+            if entry.skip is None and scope.takes(known[entry.ref.hash]):
                 added.add(entry.ref.hash)
-            known[entry.ref.hash] = _known(entry)
             size = sum(len(item.chunk.text) for item in entry.chunks)
             batch.append(entry)
             gathered += size
@@ -159,8 +162,9 @@ def ingest(
         listing = replace(listing, revision=f"{listing.revision}{UNSURE}")
     if moved:
         refs = [moved.get((ref.hash, ref.path), ref) for ref in refs]
-    placed = [ref for ref in refs if ref.hash in known and known[ref.hash].skip is None]
-    skipped = sorted([*left_out, *passing, *refused(refs, known)], key=lambda item: item.path)
+    skipped = sorted([*left_out, *passing, *refused(refs, known, scope)], key=lambda item: item.path)
+    readable = [ref for ref in refs if ref.hash in known and known[ref.hash].skip is None]
+    placed = [ref for ref in readable if scope.takes(known[ref.hash])]
     members = [member for ref in placed for member in scope.members(ref, known[ref.hash])]
     seen = View(scope.builders, members, listing.seen, skipped, source.worktrees())
     if scope.corpus is None:
@@ -197,7 +201,7 @@ def store_some(source: Source, store: VectorStore, refs: Sequence[Ref], scopes: 
         if ref.hash in entries
         for scope in (WHOLE, *scopes)
         if scope.names(ref.path or "")
-        for member in scope.members(replace(ref, hash=entries[ref.hash].ref.hash), _known(entries[ref.hash]))
+        for member in scope.members(replace(ref, hash=entries[ref.hash].ref.hash), known_of(entries[ref.hash]))
     ]
 
 
@@ -212,15 +216,20 @@ def digest(chunk: Chunk) -> bytes:
     return hashlib.sha256(chunking.passage(chunk).encode("utf-8", "surrogatepass")).digest()
 
 
-def refused(refs: Iterable[Ref], known: Mapping[str, Known]) -> Iterator[Skipped]:
-    """What is left out by a verdict that the store remembers."""
+def refused(refs: Iterable[Ref], known: Mapping[str, Known], scope: Scope) -> Iterator[Skipped]:
+    """What is left out by a verdict that the store remembers, or because this build takes nothing of it."""
     for ref in refs:
         verdict = known.get(ref.hash)
-        if verdict is not None and verdict.skip is not None:
+        if verdict is None:
+            continue
+        if verdict.skip is not None:
             yield Skipped(ref.path or ref.hash, verdict.skip, verdict.detail, ref.hash)
+        elif not scope.takes(verdict):
+            # Listed with its hash, it stays stored: what is in no view and on no list is dropped, and read again.
+            yield Skipped(ref.path or ref.hash, SkipReason.EXCLUDED, ONLY_RAW, ref.hash)
 
 
-def _known(entry: Entry) -> Known:
+def known_of(entry: Entry) -> Known:
     """What the store will remember of an artifact."""
     parts = frozenset(item.chunk.part for item in entry.chunks) - {Part.WHOLE}
     return Known(entry.ref.version, entry.recipe, entry.skip, entry.detail, parts or frozenset({Part.WHOLE}))

@@ -107,8 +107,9 @@ def drop_unplaced(database: sqlite3.Connection, project: str = "") -> Replaced:
     artifacts = database.execute(
         "SELECT project, hash FROM fx_vec_artifact a"
         " WHERE NOT EXISTS(SELECT 1 FROM fx_vec_member m WHERE m.project = a.project AND m.hash = a.hash)"
-        # The verdict on a skipped artifact is kept as long as a file that was skipped still has this hash.
-        " AND NOT (project = '' AND skip IS NOT NULL AND hash IN (SELECT hash FROM fx_vec_skip))"
+        # What is known of a skipped artifact is kept as long as a file that was skipped still has this hash; a notebook
+        # of raw cells alone is skipped without a verdict, since another build may ask for them.
+        " AND NOT (project = '' AND (skip IS NOT NULL OR parts = 'raw') AND hash IN (SELECT hash FROM fx_vec_skip))"
     ).fetchall()
     ids = [
         (artifact[0], row[0])

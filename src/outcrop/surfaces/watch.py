@@ -91,7 +91,7 @@ def watch(open_index: Callable[[], Index], tell: Tell, show: Show) -> Watcher:
             found = (index.source.type, index.source.root)
             if place not in (None, found):
                 index.close()
-                raise NotARepository(f"this was the {place} and is the {found} now", "Start the watch again")
+                raise NotARepository(f"{_named(place)} is {_named(found)} now", "Start the watch again")
         except (OutcropError, OSError) as error:
             if place is None:
                 raise
@@ -242,6 +242,10 @@ class _Session:
 
     def _say(self, name: str, text: str, **details: Any) -> None:
         self._tell(Event(name, text, details))
+
+
+def _named(place: tuple[str, Path] | None) -> str:
+    return "" if place is None else f"{place[1]} ({place[0]})"
 
 
 def _identity(path: str) -> tuple[int, int, int, int]:
