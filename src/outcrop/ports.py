@@ -278,6 +278,9 @@ class VectorStore(Protocol):
     def keyword(self, terms: Sequence[str], k: int, filter: Filter) -> Sequence[Found]:
         """The chunks that hold any of the terms, best first."""
 
+    def defining(self, name: str, k: int, filter: Filter) -> Sequence[int]:
+        """Chunks whose own name (the last part of a qualified one) is this, those of the same case first."""
+
     def unknown(self, words: Sequence[str], kinds: Sequence[Kind] = ()) -> frozenset[str]:
         """Those words that no passage of these kinds (none named: any) holds, in any form."""
 

@@ -675,3 +675,22 @@ def test_the_vocabulary_of_some_kinds_and_of_a_view_holds_no_other_words(store: 
     assert store.forms("connect", [Kind.CODE, Kind.WIKI]) == {"connection"}
     assert store.forms("connect", [Kind.WIKI]) == frozenset()
     assert store.forms("connect") == {"connections", "connection"}
+
+
+def test_definitions_are_found_by_their_own_name(store: VectorStore) -> None:
+    named = [("Pool", "class"), ("Pool.drain", "def"), ("pool", "loose"), ("a.Pool, a.Other", "two"), ("Pooling", "no")]
+    with store.writing():
+        store.set_space(SPACE)
+        made = entry("h1", "a.py", *(text for _, text in named))
+        chunks = [
+            replace(digested, chunk=replace(digested.chunk, name=name))
+            for digested, (name, _) in zip(made.chunks, named, strict=True)
+        ]
+        store.write([replace(made, chunks=chunks)])
+        store.replace(view(member("h1", "a.py")))
+    names = {id: passage.chunk.name for id, passage in store.passages(range(1, 6), Filter()).items()}
+    assert [names[id] for id in store.defining("Pool", 9, Filter())] == ["Pool", "a.Pool, a.Other", "pool"]
+    assert [names[id] for id in store.defining("drain", 9, Filter())] == ["Pool.drain"]
+    assert len(store.defining("Pool", 2, Filter())) == 2
+    assert store.defining("Pool", 9, Filter(kinds=(Kind.DOC,))) == []
+    assert store.defining("«»", 9, Filter()) == []

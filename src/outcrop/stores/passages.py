@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, TypeVar
 
 from outcrop.errors import FormatError, StoreDamaged
 from outcrop.model import Chunk, Filter, Kind, MediaNote, Part, Space
 from outcrop.records import Embedded, Passage
 from outcrop.stores import selection, upserts
 from outcrop.vectors import from_bytes
+
+T = TypeVar("T")
+
+AT_ONCE = 300
+"""Things that one statement asks for; SQLite may be built to take no more than 999 parameters."""
 
 CHUNK_COLUMNS = "c.seq, c.text, c.first_line, c.last_line, c.name, c.part, c.cell, c.cell_id, c.start_s, c.end_s"
 """What :func:`stored_chunk` takes, in order; ``c`` is ``fx_vec_chunk``."""
@@ -34,41 +41,83 @@ def stored_chunk(row: Sequence[Any]) -> Chunk:
     )
 
 
-def passage(database: sqlite3.Connection, worktree: str, id: int, wanted: Filter) -> Passage | None:
-    """One chunk with where it stands in a view, or None when it is gone."""
-    row = database.execute(
-        f"SELECT c.hash, c.project, c.kind, a.version, c.uri, c.transcript, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
-        " LEFT JOIN fx_vec_artifact a ON a.project = c.project AND a.hash = c.hash WHERE c.id = ?",
-        (id,),
-    ).fetchone()
-    if row is None:
-        return None
-    hash, project, kind, version, uri, transcript = row[:6]
-    chunk = stored_chunk(row[6:])
+def passages(database: sqlite3.Connection, worktree: str, ids: Sequence[int], wanted: Filter) -> dict[int, Passage]:
+    """Chunks with where they stand in a view, by id in the order asked for; those that are gone are missing."""
+    rows: dict[int, Sequence[Any]] = {}
+    for some in _batches(list(dict.fromkeys(ids))):
+        marks = ", ".join("?" * len(some))
+        for row in database.execute(
+            f"SELECT c.id, c.hash, c.project, c.kind, a.version, c.uri, c.transcript, {CHUNK_COLUMNS}"
+            " FROM fx_vec_chunk c LEFT JOIN fx_vec_artifact a ON a.project = c.project AND a.hash = c.hash"
+            f" WHERE c.id IN ({marks})",
+            some,
+        ):
+            rows[row[0]] = row[1:]
+    artifacts = list(dict.fromkeys((row[1], row[0]) for row in rows.values()))
+    members = _members(database, worktree, artifacts)
+    siblings = _siblings(database, artifacts)
     matches = selection.path_matcher(wanted.paths)
-    rows = database.execute(
-        "SELECT corpus, project, path, kind, worktree FROM fx_vec_member WHERE project = ? AND hash = ? AND part = ?"
-        " AND worktree IN (?, ?) ORDER BY path, corpus",
-        (project, hash, chunk.part, worktree, selection.EVERYWHERE),
-    ).fetchall()
-    members = [selection.MemberRow(*values[:4]) for values in rows]
-    (siblings,) = database.execute(
-        "SELECT count(*) FROM fx_vec_chunk WHERE project = ? AND hash = ?", (project, hash)
-    ).fetchone()
-    members.sort(key=lambda member: not selection.passes(member, wanted, matches))
-    return Passage(
-        id=id,
-        hash=hash,
-        project=project,
-        kind=Kind(members[0].kind if members else kind),
-        paths=tuple(dict.fromkeys(member.path for member in members if member.path)),
-        corpora=tuple(dict.fromkeys(member.corpus for member in members)),
-        chunk=chunk,
-        siblings=siblings,
-        version=version if any(values[4] == worktree for values in rows) else None,
-        record=upserts.note(database, project, hash, wanted.corpora) if version == upserts.VERSION else None,
-        media=None if uri is None else MediaNote(uri, transcript),
-    )
+    found: dict[int, Passage] = {}
+    for id in ids:
+        if id in rows:
+            hash, project, kind, version, uri, transcript, *columns = rows[id]
+            chunk = stored_chunk(columns)
+            placed = members.get((project, hash, chunk.part), ())
+            here = [selection.MemberRow(*values[:4]) for values in placed]
+            if len(here) > 1:
+                here.sort(key=lambda member: not selection.passes(member, wanted, matches))
+            found[id] = Passage(
+                id=id,
+                hash=hash,
+                project=project,
+                kind=Kind(here[0].kind if here else kind),
+                paths=tuple(dict.fromkeys(member.path for member in here if member.path)),
+                corpora=tuple(dict.fromkeys(member.corpus for member in here)),
+                chunk=chunk,
+                siblings=siblings[project, hash],
+                version=version if any(values[4] == worktree for values in placed) else None,
+                record=upserts.note(database, project, hash, wanted.corpora) if version == upserts.VERSION else None,
+                media=None if uri is None else MediaNote(uri, transcript),
+            )
+    return found
+
+
+def _members(
+    database: sqlite3.Connection, worktree: str, artifacts: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str, str], list[Sequence[Any]]]:
+    """Memberships by project, hash and part: corpus, project, path, kind and worktree, by path and corpus."""
+    found: dict[tuple[str, str, str], list[Sequence[Any]]] = defaultdict(list)
+    for some in _batches(artifacts):
+        for hash, part, *values in database.execute(
+            f"{_wanted(some)} SELECT m.hash, m.part, m.corpus, m.project, m.path, m.kind, m.worktree FROM wanted w"
+            " CROSS JOIN fx_vec_member m ON m.project = w.project AND m.hash = w.hash"
+            " WHERE m.worktree IN (?, ?) ORDER BY m.path, m.corpus",
+            (*chain.from_iterable(some), worktree, selection.EVERYWHERE),
+        ):
+            found[values[1], hash, part].append(values)
+    return found
+
+
+def _siblings(database: sqlite3.Connection, artifacts: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """How many chunks each artifact has."""
+    found: dict[tuple[str, str], int] = {}
+    for some in _batches(artifacts):
+        for project, hash, count in database.execute(
+            f"{_wanted(some)} SELECT w.project, w.hash, (SELECT count(*) FROM fx_vec_chunk c"
+            " WHERE c.project = w.project AND c.hash = w.hash) FROM wanted w",
+            tuple(chain.from_iterable(some)),
+        ):
+            found[project, hash] = count
+    return found
+
+
+def _wanted(artifacts: Sequence[tuple[str, str]]) -> str:
+    return f"WITH wanted(project, hash) AS (VALUES {', '.join(['(?, ?)'] * len(artifacts))})"
+
+
+def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), AT_ONCE):
+        yield items[start : start + AT_ONCE]
 
 
 def embedded(database: sqlite3.Connection, worktree: str, space: Space, hash: str) -> Sequence[Embedded]:

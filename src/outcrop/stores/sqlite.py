@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from outcrop.errors import IndexMissing
-from outcrop.model import EVERYTHING, Filter, Kind, Seen, Skipped, Space
+from outcrop.model import EVERYTHING, Filter, Seen, Skipped, Space
 from outcrop.ports import Matrix, Vector
 from outcrop.records import (
     DEFAULT_BUILDERS,
@@ -29,11 +29,12 @@ from outcrop.records import (
     Written,
 )
 from outcrop.reports import CollectionStatus, SpaceStatus
-from outcrop.stores import ledger, passages, reports, selection, upserts, views, vocabulary, writes
+from outcrop.stores import ledger, passages, reports, selection, upserts, views, writes
 from outcrop.stores.database import count_change, meta, transaction
 from outcrop.stores.file import DatabaseFile
 from outcrop.stores.matrix import Shelf
 from outcrop.stores.projects import ProjectTables
+from outcrop.stores.words import WordTables
 
 COLUMN_WEIGHTS = (2.0, 3.0, 1.0)
 """What a term counts for in a chunk's name, its paths and its text (BM25 column weights)."""
@@ -42,7 +43,7 @@ LONGEST_QUERY = 64
 """Terms of a question that the keyword index is asked for; the rarest are kept."""
 
 
-class SqliteStore(ProjectTables):
+class SqliteStore(ProjectTables, WordTables):
     """Implements :class:`outcrop.ports.VectorStore`.
 
     Args:
@@ -344,21 +345,6 @@ class SqliteStore(ProjectTables):
             rows.close()
             return found
 
-    def unknown(self, words: Sequence[str], kinds: Sequence[Kind] = ()) -> frozenset[str]:
-        """Those words that no passage of these kinds (none named: any) holds, in any form."""
-        with self._reading() as database:
-            return vocabulary.unknown(database, self.worktree, words, kinds)
-
-    def stems(self, beginning: str) -> Mapping[str, int]:
-        """The stems that begin so, and how many passages hold each."""
-        with self._reading() as database:
-            return vocabulary.stems(database, beginning)
-
-    def forms(self, stem: str, kinds: Sequence[Kind] = ()) -> frozenset[str]:
-        """Words of a stem, as some passages of these kinds (none named: any) have them."""
-        with self._reading() as database:
-            return vocabulary.forms(database, self.worktree, stem, kinds)
-
     def vectors(self, ids: Sequence[int]) -> Mapping[int, Vector]:
         """Vectors of chunks in the scanned space, where there are any."""
         with self.snapshot(), self._reading() as database:
@@ -368,8 +354,7 @@ class SqliteStore(ProjectTables):
     def passages(self, ids: Sequence[int], filter: Filter) -> Mapping[int, Passage]:
         """Chunks by id, with where they stand in this view."""
         with self.snapshot(), self._reading() as database:
-            found = (passages.passage(database, self.worktree, id, filter) for id in ids)
-            return {passage.id: passage for passage in found if passage is not None}
+            return passages.passages(database, self.worktree, ids, filter)
 
     def collections(self) -> Sequence[CollectionStatus]:
         """One line a corpus of this view."""

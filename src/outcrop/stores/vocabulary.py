@@ -1,5 +1,5 @@
-"""The words that the keyword index holds, for questions with spelling mistakes. Source: https://sqlite.org/fts5.html,
-"The fts5vocab Virtual Table Module".
+"""What the keyword index knows of single words: whether they are held, how they are spelt, what they name. Source:
+https://sqlite.org/fts5.html, "FTS5 Column Filters" and "The fts5vocab Virtual Table Module".
 """
 
 from __future__ import annotations
@@ -16,9 +16,31 @@ PASSAGES = 12
 """Passages that are looked at for the forms of a stem."""
 
 
-def unknown(
-    database: sqlite3.Connection, worktree: str, words: Sequence[str], kinds: Sequence[Kind]
-) -> frozenset[str]:
+NAMED = 4000
+"""Passages whose names hold a word that are looked at for one that is named just so."""
+
+
+def defining(database: sqlite3.Connection, name: str) -> list[int]:
+    """Passages of code whose own name is this one, those of the same case first."""
+    words = terms.words(name)
+    if not words:
+        return []
+    match = "{name} : " + '"' + " ".join(words) + '"'
+    rows = database.execute(
+        f"SELECT c.id, c.name FROM {TABLE} t JOIN fx_vec_chunk c ON c.id = t.rowid WHERE {TABLE} MATCH ? LIMIT ?",
+        (match, NAMED),
+    )
+    exact, loose = [], []
+    for id, names in rows:
+        own = {part.strip().rpartition(".")[2] for part in (names or "").split(",")}
+        if name in own:
+            exact.append(id)
+        elif name.lower() in map(str.lower, own):
+            loose.append(id)
+    return [*sorted(exact), *sorted(loose)]
+
+
+def unknown(database: sqlite3.Connection, worktree: str, words: Sequence[str], kinds: Sequence[Kind]) -> frozenset[str]:
     """Those words that no passage of a view and of these kinds (none named: any) holds in any form."""
     visible, values = _visible(f"{TABLE}.rowid", worktree, kinds)
     question = f"SELECT 1 FROM {TABLE} WHERE {TABLE} MATCH ? AND {visible} LIMIT 1"
