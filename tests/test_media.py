@@ -494,7 +494,7 @@ def test_pages_and_agents_are_led_to_the_moment(plain: Home) -> None:
         index.build()
         answer = index.search("motor runs dry", kind="media")
         at = Addresses("/search")
-        cards = {hit.transcript: card(1, hit, answer, frozenset(), [], "", at) for hit in reversed(answer.hits)}
+        cards = {hit.transcript: card(1, hit, answer, frozenset(), [], [], "", at) for hit in reversed(answer.hits)}
         talk, roses = cards["media/talk.vtt"], cards["media/roses/roses.txt"]
         assert (talk.where, [(link.href, link.label, link.outside) for link in talk.links]) == (
             "20:00–20:09",
@@ -502,6 +502,8 @@ def test_pages_and_agents_are_led_to_the_moment(plain: Home) -> None:
         )
         assert [link.label for link in roses.links] == ["Open the recording"]
         assert "https://media.example.org/talk.mp4#t=1200,1209.25" in answer_text(answer, full=False)
+        block = outcrop.rag_context("motor runs dry", 1, index=index, min_score=0.0, timeout=30)
+        assert "] media/talk.json https://media.example.org/talk.mp4#t=1200,1209.25 · media · " in block
 
 
 class TestVerifying:

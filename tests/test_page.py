@@ -328,6 +328,8 @@ def test_media_hits_say_when_and_lead_to_the_asset(tmp_path: Path) -> None:
         index.build()
         page = Asker(index)(SEARCH, ("q", "samovar whistles"), ("kind", "media")).text
         assert "1:05–1:31" in words_of(page)
+        # A caption stands in another line of its file than in the passage; the way to its place is the time.
+        assert re.findall(r'<span class="oc-no"[^>]*>(\d*)</span>', page) == [""]
         assert 'href="https://example.org/samovar.mp4' in page
         assert 'href="javascript' not in page
         seen = words_of(Asker(index)(VIEW, ("path", "media/good.json")).text)

@@ -156,7 +156,10 @@ def _source(hit: Hit, project: str) -> str:
     where = "" if hit.path is None else _line(hit.path)
     if hit.cell is not None:
         where += f" cell {hit.cell + 1}"
-    if where:
+    if hit.uri is not None:
+        # The lines are those of the transcript; what is cited is the recording, at its time.
+        where += f" {_line(hit.uri)}"
+    elif where:
         where += f":{first}" if first == last else f":{first}-{last}"
     parts = [
         where,
