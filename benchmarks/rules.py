@@ -32,9 +32,12 @@ NUMBERS = {
     "support within a file": ("FILE", 0.0),
     "… by the file's length": ("FILE_LENGTH", 0.0),
     "… sharpened": ("FILE_SHARPNESS", 1.0),
-    "prose lower": ("PROSE", 1.0),
+    "meaning of the file": ("FILE_MEANING", 0.0),
+    "words in the file": ("FILE_WORDS", 0.0),
+    "a file crowds the list": ("CROWDED", 1.0),
+    "quoted word for word": ("PHRASE", 0.0),
+    "prose lower": ("PROSE", 0.0),
     "a symbol is a matter of words": ("DENSE_SHARE_SYMBOL", ranking.DENSE_SHARE),
-    "dot products from a floor": ("FLOOR", 0.0),
 }
 """Rule, the constant behind it, and the value that switches it off."""
 

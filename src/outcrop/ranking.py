@@ -31,7 +31,7 @@ FOLDER = 0.5
 NAME = 0.2
 """Likewise for the definition's or section's own name."""
 
-DEFINES = 1.0
+DEFINES = 2.0
 """For the definition of the symbol that was asked for."""
 DEFINES_LOOSELY = 0.5
 """For one whose name differs in case."""
