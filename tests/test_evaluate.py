@@ -836,6 +836,12 @@ def test_the_command_shows_a_table_and_its_notes(
     assert "left out, as the index holds no answer to it: 1 question (gone)" in out
 
 
+def test_one_question_has_no_interval(index: outcrop.Index, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = questions(tmp_path, asking("thunder lightning", "docs/storm.md"))
+    _, out, _ = run(capsys, "eval", "-C", index.source.root, file, "--mode", "keyword")
+    assert out.splitlines()[3].split() == ["–", "keyword", "1.000", "–", "1.000", "1.000", "–"]
+
+
 def test_each_question_is_shown_the_worst_first(
     index: outcrop.Index, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -407,6 +407,9 @@ def test_a_commit_can_be_indexed_beside_the_working_tree(tmp_path: Path, opened:
     commit(root)
     with opened(root) as now, opened(root, rev="HEAD~1") as then:
         now.build()
+        # Indexing the working tree again would not help.
+        earlier = git(root, "rev-parse", "HEAD~1").decode()
+        assert f"Run: outcrop index --rev {earlier[:12]} (" in (then.search("paint fence").reason or "")
         assert then.build().embedded == 1
         assert "garden.py" in paths(then, "paint fence")
         assert "garden.py" not in paths(now, "paint fence")

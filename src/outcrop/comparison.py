@@ -16,6 +16,7 @@ from outcrop.app import Index
 from outcrop.choice import make_embedder, other
 from outcrop.errors import IndexMissing, SpaceMismatch, UsageError
 from outcrop.evaluate import Contestant, evaluate
+from outcrop.fallback import build_command
 from outcrop.figures import Evaluation
 from outcrop.judged import read
 from outcrop.metrics import require
@@ -68,7 +69,7 @@ def compare(
     judged = read(Path(file), None if topics is None else Path(topics))
     store = index.store
     if not store.exists:
-        raise IndexMissing("nothing is indexed yet", "Run: outcrop index")
+        raise IndexMissing("nothing is indexed yet", f"Run: {build_command(index.source)}")
     state = store.state()
     held = None if state is None else state.space
 

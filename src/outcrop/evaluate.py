@@ -15,6 +15,7 @@ from typing import TypedDict
 
 from outcrop import indexer, metrics, request, significance
 from outcrop.errors import EmbedderError, IndexMissing, UsageError
+from outcrop.fallback import build_command
 from outcrop.figures import Asked, Embedded, Evaluation, Failure, Missing, Result, Row
 from outcrop.freshness import Freshness
 from outcrop.judged import Judged, Judgement
@@ -155,7 +156,7 @@ def _prepare(
     """What can be scored, the labels that mean nothing here, and the questions that are left out for it."""
     names = store.names()
     if not names.corpora:
-        raise IndexMissing("nothing is indexed yet", "Run: outcrop index")
+        raise IndexMissing("nothing is indexed yet", f"Run: {build_command(source)}")
     atlases: dict[Filter, Atlas] = {}
     tasks: list[_Task] = []
     missing: list[Missing] = []

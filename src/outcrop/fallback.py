@@ -18,6 +18,9 @@ BEST_FILES = 40
 CHARACTERS_A_SECOND = 60_000
 """What a first index with the default model gets through, for the estimate."""
 
+SHORT_COMMIT = 12
+"""Digits by which a person is told of a commit."""
+
 
 def search_files(
     question: Question, source: Source, scratch: VectorStore, scopes: Sequence[Scope], reason: str | None = None
@@ -49,7 +52,7 @@ def search_files(
         scratch.replace(View((*DEFAULT_BUILDERS, *own), members, {}, (), frozenset({source.worktree})))
         found = scratch.keyword(words, max(search.POOL, question.k), wanted)
         passages = scratch.passages([item.id for item in found], wanted)
-    why = _reason(refs, characters) if reason is None else f"{reason}. The files were searched by words instead"
+    why = _reason(source, refs, characters) if reason is None else f"{reason}. The files were searched by words instead"
     return search.keyword_answer(question, passages, found, words, why, None)
 
 
@@ -86,9 +89,15 @@ def _best(source: Source, refs: Sequence[Ref], words: Sequence[str]) -> tuple[li
     return [ref for ref, _ in counts[:BEST_FILES]], characters
 
 
-def _reason(refs: Sequence[Ref], characters: int) -> str:
+def build_command(source: Source) -> str:
+    """What makes the index of what a source looks at: the working tree, or one commit."""
+    kind, _, commit = source.worktree.partition(":")
+    return f"outcrop index --rev {commit[:SHORT_COMMIT]}" if kind == "rev" else "outcrop index"
+
+
+def _reason(source: Source, refs: Sequence[Ref], characters: int) -> str:
     if not refs:
         return "there is no index, and there are no files to search"
     seconds = characters / CHARACTERS_A_SECOND
     about = f"{max(1, round(seconds))} s" if seconds < 90 else f"{round(seconds / 60)} min"
-    return f"there is no index yet, so the files were searched by words. Run: outcrop index (about {about})"
+    return f"there is no index yet, so the files were searched by words. Run: {build_command(source)} (about {about})"

@@ -153,7 +153,7 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
                 harmless_line(row.embedder or "–"),
                 row.mode,
                 f"{row.ndcg.mean:.3f}",
-                f"{low:.2f}–{high:.2f}",
+                f"{low:.2f}–{high:.2f}" if row.ndcg.count > 1 else "–",
                 f"{row.recall:.3f}",
                 f"{row.mrr:.3f}",
                 _against(row),
