@@ -186,6 +186,42 @@ def _change_everything(zoo: Bestiary) -> None:
     fossil.run("ticket", "set", zoo.ticket, "icomment", "Nails were missing.", "-R", zoo.repository)
 
 
+@pytest.mark.parametrize("way", ["build", "export", "broken"])
+def test_what_others_made_of_what_has_not_arrived_here_stays(
+    bestiary: Bestiary, copy: Path, tmp_path: Path, way: str
+) -> None:
+    (tmp_path / "there").mkdir()
+    bob = bestiary.copy(tmp_path / "there")
+    for place in (copy, bob):
+        with opened(place) as index:
+            index.build()
+            (old,) = {hit.hash for hit in index.search("bears", kind="wiki", k=50).hits if hit.path == "Plain"}
+    bestiary.fossil.run("wiki", "create", "Bob", "-", "-R", bob, input="Bob was here.\n")
+    with opened(bob) as index:
+        assert index.build().shared == 1
+    (theirs,) = FossilTransfer(bob).names() - FossilTransfer(copy).names()
+    blob = FossilTransfer(bob).read(theirs)
+    assert isinstance(blob, bytes)
+    FossilTransfer(copy).replace({theirs: blob}, [])
+    bestiary.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input="New words.\n")
+    with opened(copy, Broken() if way == "broken" else None) as index:
+        if way == "broken":
+            with pytest.raises(outcrop.EmbedderUnavailable):
+                index.build()
+        elif way == "build":
+            assert index.build().withdrawn == 1
+        else:
+            index.export()
+    names = FossilTransfer(copy).names()
+    assert theirs in names
+    assert f"vec/{old}.bin" not in names
+
+
+class Broken(Counting):
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        raise outcrop.EmbedderUnavailable("out of order", "Wait")
+
+
 class TestWhatIsWithdrawn:
     def test_it_is_not_shown_before_the_next_build_and_gone_after(self, bestiary: Bestiary, copy: Path) -> None:
         with opened(copy) as index:
@@ -208,10 +244,6 @@ class TestWhatIsWithdrawn:
             assert not {f"vec/{hash}.bin" for hash in gone} & FossilTransfer(copy).names()
 
     def test_a_model_that_fails_does_not_keep_it_public(self, bestiary: Bestiary, copy: Path) -> None:
-        class Broken(Counting):
-            def embed_passages(self, texts: Sequence[str]) -> Matrix:
-                raise outcrop.EmbedderUnavailable("out of order", "Wait")
-
         with opened(copy) as index:
             index.build()
             wiki = ask(index)[Kind.WIKI][0].hash
@@ -221,6 +253,18 @@ class TestWhatIsWithdrawn:
             with pytest.raises(outcrop.EmbedderUnavailable):
                 index.build()
             assert f"vec/{wiki}.bin" not in FossilTransfer(copy).names()
+
+    def test_a_build_that_is_stopped_leaves_nothing_of_it(
+        self, bestiary: Bestiary, copy: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with opened(copy) as index:
+            index.build()
+            wiki = ask(index)[Kind.WIKI][0].hash
+            query(copy, "DELETE FROM blob WHERE uuid = ?", wiki)
+            monkeypatch.setattr("outcrop.sync.export", _stop)
+            with pytest.raises(KeyboardInterrupt):
+                index.build()
+        assert f"vec/{wiki}.bin" not in FossilTransfer(copy).names()
 
     def test_a_changed_ticket_is_shared_anew_after_a_build_that_was_stopped(
         self, bestiary: Bestiary, copy: Path, monkeypatch: pytest.MonkeyPatch

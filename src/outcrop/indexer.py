@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from outcrop import chunking, ingest, sync, tokens
+from outcrop import chunking, ingest, strangers, sync, tokens
 from outcrop.corpora import Scope
 from outcrop.egress import announce
 from outcrop.errors import EmbedderError
@@ -83,6 +83,8 @@ def build(
     space = embedder.space
     with store.writing():
         before = None if store.interrupted() else store.built()
+        mine = store.known() if transfer is not None else {}
+        hidden = 0 if transfer is None else strangers.withdraw_hidden(source, transfer, mine)
         done = ingest.ingest(source, store, space, report, Cutter(source.rules), scope)
         revision = done.listing.revision
         hashes = {ref.hash for ref in done.placed}
@@ -91,7 +93,8 @@ def build(
         except EmbedderError:
             if transfer is not None:
                 # What was withdrawn from the public must not stay public because a model failed.
-                sync.withdraw(transfer, hashes - done.added)
+                others = strangers.unseen(source, transfer, space, mine)
+                sync.withdraw(transfer, (hashes - done.added) | others)
             raise
         moved = Moved(0, 0)
         if transfer is not None:
@@ -99,7 +102,8 @@ def build(
             if shared != (space, revision) or done.added or tally.embedded:
                 report(Progress("writing", 0, 0))
                 changed = done.added if shared == (space, before) else None
-                moved = sync.export(store, transfer, hashes, space, revision, changed)
+                others = strangers.unseen(source, transfer, space, mine)
+                moved = sync.export(store, transfer, hashes, space, revision, changed, others)
         embedded, chunks = store.progress(space, scope.filter)
     return BuildReport(
         revision=revision,
@@ -115,7 +119,7 @@ def build(
         seconds=time.perf_counter() - started,
         complete=embedded == chunks,
         shared=moved.added,
-        withdrawn=moved.removed,
+        withdrawn=hidden + moved.removed,
     )
 
 

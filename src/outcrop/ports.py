@@ -101,6 +101,13 @@ class Guard(Protocol):
             SourceError: The source cannot be read.
         """
 
+    def unseen(self, hashes: Collection[str]) -> frozenset[str]:
+        """Those artifacts that this copy of the source has never had.
+
+        Raises:
+            SourceError: The source cannot be read.
+        """
+
 
 class Embedder(Protocol):
     """Turns texts into vectors. The only way in which anything in the product is embedded."""

@@ -119,7 +119,7 @@ def export(source: Source, store: VectorStore, folder: Path | None) -> ExportRep
         UsageError: No folder is named and the source is a plain folder, or the folder holds something else.
         StoreError: Nothing can be written.
     """
-    from outcrop import exported, publishing, sync
+    from outcrop import exported, publishing, strangers, sync
     from outcrop.transfer.directory import DirectoryTransfer
 
     started = time.perf_counter()
@@ -132,7 +132,8 @@ def export(source: Source, store: VectorStore, folder: Path | None) -> ExportRep
         going = publishing.outgoing(source, store)
         where = str(source.store_path() if folder is None else folder)
         if folder is None:
-            moved = sync.export(store, transfer, going.hashes, going.space, going.revision)
+            others = strangers.unseen(source, transfer, going.space, store.known())
+            moved = sync.export(store, transfer, going.hashes, going.space, going.revision, keep=others)
         else:
             moved = exported.write(source, store, transfer, going.hashes, going.space, going.revision, going.places)
     there = [name for name in transfer.names() if name.endswith(".bin")]

@@ -28,6 +28,7 @@ from outcrop.sources.fossil_listing import (
     ticket_bytes,
     ticket_version,
     tip_files,
+    unseen,
     withheld,
 )
 from outcrop.sources.fossil_repository import Blob, Location, content, is_repository, look_up, opened, setting
@@ -155,6 +156,15 @@ class FossilSource:
         """
         with opened(self._path) as database:
             return withheld(database, versions)
+
+    def unseen(self, hashes: Collection[str]) -> frozenset[str]:
+        """Those artifacts that never arrived in this copy of the repository, and were not shunned.
+
+        Raises:
+            SourceError: The repository cannot be read.
+        """
+        with opened(self._path) as database:
+            return unseen(database, hashes)
 
     def report_writers(self, kinds: Collection[Kind]) -> list[ReportWriter]:
         """Users who can read the index through ticket reports, though Fossil withholds one of these kinds from them.

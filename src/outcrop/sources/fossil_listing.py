@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -213,6 +213,14 @@ def withheld(database: sqlite3.Connection, versions: Mapping[str, str]) -> froze
         if not any(ticket_version(changes[:count]) == version for count in range(1, len(changes) + 1)):
             hidden.add(hash)
     return frozenset(hidden)
+
+
+def unseen(database: sqlite3.Connection, hashes: Collection[str]) -> frozenset[str]:
+    """Those artifacts, tickets among them, that never arrived in this copy of the repository, and were not shunned."""
+    known = {hash for hash, blob in look_up(database, hashes).items() if blob.size >= 0 or blob.private or blob.shunned}
+    known |= {uuid for (uuid,) in rows(database, "SELECT uuid FROM shun")}
+    known |= {ticket for (ticket,) in rows(database, "SELECT substr(tagname, 5) FROM tag WHERE tagname GLOB 'tkt-*'")}
+    return frozenset(hashes) - known
 
 
 def tip_files(database: sqlite3.Connection, tip: Stored) -> list[FileCard]:
