@@ -163,6 +163,27 @@ def test_what_does_not_exist_is_said_with_the_form_in_place(
     assert 'value="water"' in page.text
 
 
+def test_paths_hold_spaces_leave_out_and_are_led_to_from_the_catalog(tmp_path: Path) -> None:
+    write(tmp_path, {"my [old] notes/tea.md": "# Tea\n\nBrew the tea.\n", "tea.md": "# Tea\n\nSip tea.\n"})
+    with outcrop.open(tmp_path, settings={"embedder": "hash"}) as index:
+        index.build()
+        ask = Asker(index)
+        (address,) = re.findall(r'<a href="/ext/search\?([^"]+)">my \[old\] notes/', ask("/ext/catalog").text)
+        pairs = parse_query(html.unescape(address))
+
+        def files(*pairs: tuple[str, str]) -> list[str]:
+            page = ask(SEARCH, ("q", "tea"), *pairs)
+            return re.findall(r'<span class="oc-folder">([^<]*)</span>', page.text)
+
+        assert files(*pairs) == ["my [old] notes/"]
+        assert files(("path", "!my\\ *")) == [""]
+        assert sorted(files(("path", "./"))) == ["", "my [old] notes/"]
+        wrong = ask(SEARCH, ("q", "tea"), ("path", "a\\"))
+        assert wrong.status == 400
+        assert "is not a pattern" in words_of(wrong.text)
+        assert 'name="path" value="a\\"' in wrong.text
+
+
 def test_nothing_found_says_what_to_try(ask: Asker) -> None:
     page = words_of(ask(SEARCH, ("q", "zyzzyva"), ("mode", "keyword"), ("kind", "code")).text)
     assert "Nothing found" in page

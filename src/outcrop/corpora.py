@@ -17,6 +17,7 @@ from pathlib import Path
 from outcrop.errors import UsageError
 from outcrop.model import Filter, Kind, Listing, Part, Ref, Skipped, SkipReason
 from outcrop.names import check_corpus
+from outcrop.patterns import compiled
 from outcrop.records import DEFAULT_BUILDERS, Known, Member
 
 DOCS = "docs"
@@ -143,13 +144,10 @@ def _from_root(path: str, root: Path) -> str:
 
 def _covering(entries: Sequence[str]) -> Callable[[str], bool]:
     """Whether any of these names a path: as itself, as a folder above it, or as a pattern from the root."""
-    # Imported here: the default build names no paths.
-    import pathspec
-
     if "" in entries:
         return lambda path: True
     literal = frozenset(entries)
-    spec = pathspec.GitIgnoreSpec.from_lines(f"/{entry}" for entry in entries if _WILD.search(entry))
+    spec = compiled(f"/{entry}" for entry in entries if _WILD.search(entry))
 
     def covers(path: str) -> bool:
         return not literal.isdisjoint(_above(path)) or spec.match_file(path)

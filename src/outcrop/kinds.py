@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from outcrop.formats import is_prose
 from outcrop.model import Kind
+from outcrop.patterns import compiled
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -63,7 +64,4 @@ def _matches(glob: str, path: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _compiled(glob: str) -> GitIgnoreSpec:
-    # Only those who set overrides need pathspec, and a search should not wait for its import.
-    from pathspec import GitIgnoreSpec
-
-    return GitIgnoreSpec.from_lines([glob])
+    return compiled([glob])

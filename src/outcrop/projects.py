@@ -19,10 +19,10 @@ from outcrop.importing import Brought, Material
 from outcrop.model import Kind, Skipped, Space
 from outcrop.names import check_project
 from outcrop.packages import PYTHON
+from outcrop.patterns import path_matcher
 from outcrop.peers import Peer
 from outcrop.records import Known, Member, Project
 from outcrop.reports import Progress, ProjectReport, ProjectStatus
-from outcrop.stores.selection import path_matcher
 
 ATTEMPTS = 3
 """How often a peer that changes while it is read is read again."""

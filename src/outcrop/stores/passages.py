@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from outcrop.errors import FormatError, StoreDamaged
 from outcrop.model import Chunk, Filter, Kind, MediaNote, Part, Space
+from outcrop.patterns import path_matcher
 from outcrop.records import Embedded, Passage
 from outcrop.stores import selection, upserts
 from outcrop.vectors import from_bytes
@@ -56,7 +57,7 @@ def passages(database: sqlite3.Connection, worktree: str, ids: Sequence[int], wa
     artifacts = list(dict.fromkeys((row[1], row[0]) for row in rows.values()))
     members = _members(database, worktree, artifacts)
     siblings = _siblings(database, artifacts)
-    matches = selection.path_matcher(wanted.paths)
+    matches = path_matcher(wanted.paths)
     found: dict[int, Passage] = {}
     for id in ids:
         if id in rows:

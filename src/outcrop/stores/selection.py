@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from outcrop.model import Filter
+from outcrop.patterns import path_matcher
 from outcrop.records import IMPORTED
 from outcrop.stores.database import meta, moment
 
@@ -30,17 +31,6 @@ class MemberRow:
     project: str
     path: str
     kind: str
-
-
-def path_matcher(globs: Sequence[str]) -> Callable[[str], bool]:
-    """Match like a .gitignore line: ``*.py`` at any depth, ``src/`` and ``src/**`` for all below."""
-    if not globs:
-        return lambda path: True
-    # Imported here because most searches name no path, and start-up time is felt at each of them.
-    import pathspec
-
-    spec = pathspec.GitIgnoreSpec.from_lines(globs)
-    return spec.match_file
 
 
 def passes(row: MemberRow, wanted: Filter, matches: Callable[[str], bool]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from outcrop.catalog import Folder, Tally
 from outcrop.model import Kind
+from outcrop.patterns import literal
 from outcrop.surfaces.render import harmless_line
 from outcrop.surfaces.web.messages import Request, Response
 from outcrop.surfaces.web.rendering import Crumb, page
@@ -38,10 +39,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One folder in the list beside the picture."""
+    """One folder in the list beside the picture; ``pattern`` lets through what is in it."""
 
     label: str
-    path: str
+    pattern: str
     depth: int
     bytes: int
     chunks: int
@@ -109,7 +110,8 @@ def _tree(root: Folder, own: str) -> Tree:
     def walk(folder: Folder, depth: int) -> None:
         for child in folder.children[:MOST_FOLDERS]:
             share = child.bytes / root.bytes
-            branches.append(Branch(harmless_line(child.name), child.path, depth, child.bytes, child.chunks, share))
+            label, pattern = harmless_line(child.name), f"{literal(child.path)}/"
+            branches.append(Branch(label, pattern, depth, child.bytes, child.chunks, share))
             # What is a sliver of the whole need not be unfolded.
             if depth < 1 and share > 0.05:
                 walk(child, depth + 1)

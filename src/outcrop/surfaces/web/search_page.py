@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from urllib.parse import urlencode
 
+from outcrop import patterns
 from outcrop.errors import OutcropError, UsageError
 from outcrop.model import Answer, Kind, Mode
 from outcrop.spelling import corrected
@@ -141,7 +142,7 @@ def asked_of(request: Request, shelf: Shelf, own: str) -> Asked:
         kind=request.all("kind"),
         project=chosen,
         corpus=request.all("corpus"),
-        path=tuple(part for text in request.all("path") for part in text.split()),
+        path=tuple(part for text in request.all("path") for part in patterns.split(text)),
     )
 
 
