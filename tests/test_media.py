@@ -16,7 +16,7 @@ import pytest
 
 import outcrop
 from fossil_program import Fossil, query
-from outcrop.errors import FormatError, IntegrityError, ManifestError, UsageError
+from outcrop.errors import FormatError, IntegrityError, ManifestError, SourceError, UsageError
 from outcrop.media.adding import add_media, mime_of
 from outcrop.media.assets import find, list_media
 from outcrop.media.verifying import check, verify_all
@@ -720,6 +720,19 @@ class TestAdding:
         with outcrop.open(garden) as index:
             added = add_media(index, "https://a/c.ogg", garden / "media/ignored/a.txt", sha3=SHA3, size=1)
             assert "it will not be indexed" in added.remark
+
+    def test_in_fossil_it_has_to_be_checked_in_first(self, tmp_path: Path) -> None:
+        home = fossil(tmp_path)
+        home.put(FILES)
+        with outcrop.open(home.checkout) as index:
+            added = add_media(index, "https://a/b.ogg", home.checkout / "media/talk.vtt", sha3=SHA3, size=1)
+        assert added.remark == "it is indexed once it and its transcript are checked in"
+
+    def test_what_cannot_be_written_is_said(self, index: outcrop.Index, garden: Path) -> None:
+        with pytest.raises(SourceError, match=r"talk\.vtt/b\.json cannot be written: (Not a directory|File exists)"):
+            add_media(
+                index, "https://a/b.mp4", garden / "notes.txt", sha3=SHA3, size=1, to="media/talks/talk.vtt/b.json"
+            )
 
     def test_a_repository_without_files_takes_none(self, tmp_path: Path, garden: Path) -> None:
         make_repository(tmp_path / "work", FILES)

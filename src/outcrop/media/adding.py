@@ -12,7 +12,7 @@ from urllib.request import url2pathname
 
 from outcrop import decoding, manifest
 from outcrop.app import Index
-from outcrop.errors import FormatError, ManifestError, UsageError
+from outcrop.errors import FormatError, ManifestError, SourceError, UsageError
 from outcrop.media.assets import is_manifest_path, list_media, name_of, split
 from outcrop.media.verifying import Report, measure, read_whole, size_of
 from outcrop.model import Manifest, SkipReason
@@ -71,6 +71,7 @@ def add_media(
     Raises:
         UsageError: Something is missing or cannot be; nothing is written then.
         FormatError: The transcript is not text.
+        SourceError: The manifest cannot be written.
     """
     root = _working_folder(index)
     inside = _inside(root, text, "the transcript")
@@ -95,14 +96,24 @@ def add_media(
         raise UsageError(
             f"no manifest can be made of that: {error.what}", "See docs/media.md for what one holds"
         ) from error
-    place.parent.mkdir(parents=True, exist_ok=True)
+    _write(place, made)
+    return Added(path, one, "; ".join(filter(None, (remark, _left_out(index, path)))))
+
+
+def _write(place: Path, text: str) -> None:
+    """Write a whole file or none."""
     scratch = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        scratch.write_text(made, "utf-8", newline="\n")
-        scratch.replace(place)
-    finally:
-        scratch.unlink(missing_ok=True)
-    return Added(path, one, "; ".join(filter(None, (remark, _left_out(index, path)))))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            scratch.write_text(text, "utf-8", newline="\n")
+            scratch.replace(place)
+        finally:
+            scratch.unlink(missing_ok=True)
+    except OSError as error:
+        raise SourceError(
+            f"{place} cannot be written: {error.strerror or error}", "Check the disk and the permissions of the folder"
+        ) from error
 
 
 def _as_said(copy: Path, measured: tuple[int, str], size: int | None, sha3: str | None) -> tuple[int, str]:
@@ -116,9 +127,9 @@ def _as_said(copy: Path, measured: tuple[int, str], size: int | None, sha3: str 
 
 
 def _left_out(index: Index, path: str) -> str:
-    """Why the manifest will not be indexed, or empty. What is checked in decides in Fossil, and it is not yet."""
+    """Why the manifest will not be indexed as things are, or empty."""
     if index.source.type == "fossil":
-        return ""
+        return "it is indexed once it and its transcript are checked in"
     there = list_media(index)
     if any(asset.path == path for asset in there.assets):
         return ""
