@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import outcrop
@@ -55,6 +55,8 @@ NAMES = st.text(st.characters(exclude_characters="/\n\r", exclude_categories=["C
 FOLDERS = st.lists(NAMES.filter(lambda name: name not in (".", "..")), min_size=1, max_size=3).map("/".join)
 
 
+@example("a\xa0", "a")
+@example("\u2003", "b ")
 @given(FOLDERS, FOLDERS)
 def test_a_path_as_a_pattern_matches_itself_and_nothing_else(path: str, other: str) -> None:
     (pattern,) = split(literal(path))

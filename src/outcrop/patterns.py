@@ -11,8 +11,9 @@ from outcrop.errors import UsageError
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-_SPECIAL = re.compile(r"[\\*?\[\s]")
-_ONE = re.compile(r"(?:\\.|\S)+")
+_SPECIAL = re.compile(r"[\\*?\[ ]")
+_OTHER_BLANKS = re.compile(r"[^\S ]")
+_ONE = re.compile(r"(?:\\.|[^ ])+")
 
 _ROOT = frozenset({".", "./", "/"})
 
@@ -71,7 +72,8 @@ def _from_root(pattern: str) -> str:
 
 def literal(path: str) -> str:
     """A pattern that matches a path and what is below it, and nothing else."""
-    return "/" + _SPECIAL.sub(r"\\\g<0>", path)
+    # At the end of a pattern every blank is taken off unless it is such a set.
+    return "/" + _OTHER_BLANKS.sub(r"[\g<0>]", _SPECIAL.sub(r"\\\g<0>", path))
 
 
 def split(text: str) -> tuple[str, ...]:
