@@ -65,10 +65,13 @@ def _candidates(
 ) -> Iterator[tuple[int, int, str]]:
     """How far each possible word is, how frequent it is (negative), and the word."""
     near = []
+    letters = frozenset(word)
     for stem, count in store.stems(beginning).items():
         # A stem is the word without its ending (and with i for y), so it is compared with the word's beginnings.
         root = stem.removesuffix("i")
         if len(root) < SHORTEST - 1 or len(root) > len(word) + slips or not root.isalpha():
+            continue
+        if len(letters.union(root)) > len(letters) + slips:
             continue
         away = min(_to_beginnings(root, word, slips))
         if away <= slips:
