@@ -285,9 +285,10 @@ def _coverage(words: tuple[str, ...], covering: frozenset[str]) -> float:
         return 0.0
     stems = {terms.stem(term) for term in covering}
     long = [term for term in covering if len(term) >= KIN]
+    heads = {term[:KIN] for term in long}
     found = 0
     for word in words:
         found += terms.stem(word) in stems or (
-            len(word) >= KIN and any(term.startswith(word) or word.startswith(term) for term in long)
+            word[:KIN] in heads and any(term.startswith(word) or word.startswith(term) for term in long)
         )
     return found / len(words)
