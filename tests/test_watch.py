@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -436,6 +437,7 @@ class TestFailures:
             while len(waits) < 2:
                 assert event.name == "waiting"
                 waits.append(event.details["seconds"])
+                assert event.details["reason"].removesuffix(".") + ". Trying again in" in event.text
                 with outcrop.open(folder, settings=settings) as index:
                     watcher = index.status().watcher
                 assert watcher is not None
@@ -604,6 +606,23 @@ def test_once_leaves_alone_what_was_never_indexed(folder: Path) -> None:
         assert not index.store.exists
         assert update_once(index, lambda _: None, if_indexed=False).details["added"] == 2
         assert update_once(index, lambda _: None, if_indexed=True).text == "up to date"
+
+
+def test_passages_without_a_vector_are_made_up_for_at_the_same_revision(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build(folder)
+    with sqlite3.connect(folder / ".outcrop" / "index.sqlite") as database:
+        database.execute("DELETE FROM fx_vec_embedding WHERE chunk_id = (SELECT min(chunk_id) FROM fx_vec_embedding)")
+    database.close()
+    assert main(["status", "-C", str(folder)]) == 0
+    assert "50 % complete → outcrop index" in capsys.readouterr().out
+    with outcrop.open(folder) as index:
+        done = update_once(index, lambda _: None, if_indexed=True).details
+        assert (done["added"], done["embedded"]) == (0, 1)
+        assert update_once(index, lambda _: None, if_indexed=True).text == "up to date"
+    assert main(["status", "-C", str(folder)]) == 0
+    assert "current" in capsys.readouterr().out
 
 
 def test_once_waits_for_who_builds_and_one_who_waits_is_enough(folder: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from outcrop.app import Index
+from outcrop.model import Filter
 from outcrop.records import DEFAULT_BUILDERS
 from outcrop.reports import BuildReport, Progress
 
@@ -34,7 +35,7 @@ class Update:
 
 
 def is_behind(index: Index) -> bool:
-    """Whether a build would find something to do, as far as the source's revision and the embedder tell.
+    """Whether a build would find something to do, as far as the source's revision, the embedder and the vectors tell.
 
     Raises:
         SourceError: The source cannot be read.
@@ -45,7 +46,10 @@ def is_behind(index: Index) -> bool:
         return True
     with store.snapshot():
         state, done, seen = store.state(), store.revisions(), store.seen()
-    if state is None or state.space != index.embedder.space:
+        embedded, chunks = store.progress(index.embedder.space, Filter(imported=False))
+    # A build that was stopped while it cut everything anew, and records that came while the embedder failed, leave
+    # passages without a vector at the same revision.
+    if state is None or state.space != index.embedder.space or embedded < chunks:
         return True
     # Asked outside of the snapshot: nobody can commit to a Fossil repository while somebody reads.
     now = index.source.revision(seen)

@@ -237,7 +237,9 @@ class _Session:
         self._failures += 1
         self._patient = True
         self._pulse.say(state=WAITING, reason=str(error), retry=time.time() + pause)
-        self._say("waiting", f"{error} Trying again in {duration(pause)}.", reason=str(error), seconds=pause)
+        self._say(
+            "waiting", f"{str(error).rstrip('.')}. Trying again in {duration(pause)}.", reason=str(error), seconds=pause
+        )
         return pause
 
     def _say(self, name: str, text: str, **details: Any) -> None:

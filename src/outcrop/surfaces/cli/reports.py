@@ -146,7 +146,7 @@ def watcher_line(watcher: Watcher, paint: Paint) -> str:
     if watcher.state == "waiting":
         again = time.strftime("%H:%M:%S", time.localtime(watcher.retry)) if watcher.retry else "in a moment"
         reason = harmless_line(watcher.reason or "something failed")
-        return paint("warn", f"{who}, which waits: {reason} It tries again at {again}.")
+        return paint("warn", f"{who}, which waits: {reason.rstrip('.')}. It tries again at {again}.")
     if watcher.reason is not None:
         who += f": {harmless_line(watcher.reason)}"
     return who if watcher.state == "watching" else f"{who}, which updates it right now"
@@ -160,6 +160,8 @@ def _freshness(status: Status, paint: Paint) -> str:
         return paint("warn", "stale: the source changed since → outcrop index")
     if status.space is not None and status.space != status.embedder:
         return paint("warn", f"made by {status.space} → outcrop index")
+    if status.complete < 1:
+        return paint("warn", f"{int(status.complete * 100)} % complete → outcrop index")
     return paint("good", "current")
 
 
