@@ -594,6 +594,10 @@ def test_the_way_back_from_the_viewer_keeps_the_filters(ask: Asker) -> None:
     pairs = [("q", "vinegr"), ("kind", "doc"), ("mode", "keyword"), ("k", "20"), ("path", "docs/** & more")]
     page = ask(SEARCH, *pairs)
     (address,) = {html.unescape(each) for each in re.findall(r'<a href="([^"]+)" data-oc-open>', page.text)}
+    # The line that the browser goes to is coloured like those that were found, so it has to be one of them.
+    found = re.search(r"lines=(\d+)-\d+.*#L(\d+)$", address)
+    assert found is not None
+    assert found[1] == found[2]
     path, _, query = address.partition("#")[0].partition("?")
     shown = ask(path, *parse_query(query))
     assert "vinegar" in {mark.casefold() for mark in read_html(shown.text).marks}

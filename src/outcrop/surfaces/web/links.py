@@ -16,9 +16,6 @@ from outcrop.sources.git_remote import Remote
 from outcrop.surfaces.web.addresses import Addresses
 from outcrop.surfaces.web.forges import forge_of
 
-CONTEXT = 4
-"""Lines that the viewer shows above a passage when it is opened there."""
-
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -90,7 +87,7 @@ class ViewerLinks:
         anchor = ""
         if place.lines is not None:
             cell = "" if place.cell is None else f"C{place.cell + 1}-"
-            anchor = f"#{cell}L{max(1, place.lines[0] - CONTEXT)}"
+            anchor = f"#{cell}L{place.lines[0]}"
         address = self._addresses.view(
             ("path", place.path),
             ("hash", place.hash),
