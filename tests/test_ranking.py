@@ -76,6 +76,12 @@ def test_what_stands_around_the_thing_is_lower_unless_asked_for(path: str) -> No
     assert order(f"{asked} drained pool", around, thing) == [1, 2]
 
 
+def test_a_notebook_among_examples_is_documentation() -> None:
+    notebook, code = candidate(1, "examples/pool.ipynb"), candidate(2, "examples/pool.py")
+    assert order("how is the pool drained", code, notebook) == [1, 2]
+    assert "example" not in reasons("how is the pool drained", notebook)[1]
+
+
 def test_prose_is_lower_only_where_nearly_everything_is_code() -> None:
     prose, code = candidate(1, "docs/a.md", kind=Kind.DOC), [candidate(id) for id in range(2, 11)]
     assert "prose" in reasons("pool draining", prose, *code)[1]

@@ -24,7 +24,8 @@ _TEST = re.compile(
     r"|(^|/)(test_[^/]*|conftest\.py|[^/]*[_.-](test|tests|spec|specs)\.[^/]+)$"
     r"|(^|/)[^/]*(Test|Tests|Spec|Suite)\.(java|kt|kts|cs|php|swift|scala|groovy|dart)$"
 )
-_EXAMPLE = re.compile(r"(^|/)(_?examples?|samples?|demos?|docs?_src|benchmarks?)/", re.I)
+# A notebook among examples is documentation: it explains what it shows.
+_EXAMPLE = re.compile(r"(^|/)(_?examples?|samples?|demos?|docs?_src|benchmarks?)/(?!.*\.ipynb$)", re.I)
 _VENDORED = re.compile(r"(^|/)(_?vendor(ed)?|third[-_]?party|node_modules|external|_?compat|legacy)/", re.I)
 _CHANGELOG = re.compile(
     r"(^|/)(change(log|s)?|history|news|whats[-_]?new|releases?|release[-_]?notes)([./-][^/]*)?$", re.I
