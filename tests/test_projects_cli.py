@@ -71,7 +71,11 @@ def test_a_peer_comes_in_is_listed_refreshed_and_removed(run: Run, kettle: Path)
     assert "of these, project kettle: 3 artifacts, 3 chunks → outcrop projects" in run("status").out
     assert run("projects", "refresh").out.startswith("kettle: up to date, 3 artifacts (")
     write(kettle, {"new.md": "New.\n"})
-    assert "kettle: its peer changed and was not indexed since" in run("projects").out
+    behind = f"kettle: its peer changed and was not indexed since. Run: outcrop index -C {kettle} --embedder hash"
+    assert behind in run("projects").out
+    assert behind in run("projects", "refresh").out
+    assert behind in run("import-project", "../kettle").out
+    assert list(json.loads(run("projects", "refresh", "--json").out)["behind"]) == ["kettle"]
     built(kettle)
     assert run("projects", "refresh", "kettle").out.startswith("kettle: 1 new or changed, 3 unchanged, 0 removed (")
     gone = run("projects", "remove", "kettle")
@@ -124,6 +128,17 @@ def test_building_a_peer_never_moves_it_to_another_space(run: Run, kettle: Path)
     assert "its index holds vectors of hash-64-64, and this one searches hash-768" in refused.err
     assert "hash-64-64" in run("status", "-C", "../kettle", "--dim", "64").out
     assert "hash-768" not in run("status", "-C", "../kettle", "--dim", "64").out
+
+
+def test_what_has_to_be_run_in_a_peer_says_where(run: Run, kettle: Path) -> None:
+    built(kettle)
+    (kettle / ".git" / "outcrop" / "index.sqlite").write_bytes(b"rubbish" * 1000)
+    refused = run("import-project", "../kettle")
+    assert refused.code == 1
+    assert "is damaged" in refused.err
+    assert "outcrop rebuild -C ../kettle" in refused.err
+    assert run("rebuild", "-C", "../kettle").code == 0
+    assert run("import-project", "../kettle").code == 0
 
 
 def test_packages(run: Run, tmp_path: Path) -> None:

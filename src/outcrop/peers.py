@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -34,6 +35,9 @@ EXPORT = "blobs"
 
 MEMBERS = Path("vec", "members.json")
 """What an export that can be imported without its source has."""
+
+
+_COMMANDS = re.compile(r"\boutcrop (index|rebuild|normalize|pull)\b(?! -C)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,8 +305,9 @@ def _word(revisions: Mapping[str, str]) -> str:
 
 
 def at(path: Path, error: OutcropError) -> OutcropError:
-    """The same error, which names the peer."""
-    return type(error)(f"{path} cannot be imported: {error.what}", error.fix)
+    """The same error, which names the peer; what it says to run has to be run there."""
+    fix = _COMMANDS.sub(lambda found: f"outcrop {found[1]} -C {shlex.quote(str(path))}", error.fix)
+    return type(error)(f"{path} cannot be imported: {error.what}", fix)
 
 
 def name_of(peer: Peer, named: str | None, own: str) -> str:

@@ -141,10 +141,16 @@ def remove(index: Index, name: str) -> int:
     return max(0, before - index.store.size())
 
 
-def listing(index: Index) -> list[ProjectStatus]:
-    """Every project, and whether it has all that its peer has now. Reads, and writes nothing."""
-    projects = {project.name: project for project in index.store.projects()}
-    return [_asked(index, projects[status.name], status) for status in index.store.project_statuses()]
+def listing(index: Index, names: Collection[str] | None = None) -> list[ProjectStatus]:
+    """Projects, and whether each has all that its peer has now. Reads, and writes nothing.
+
+    Args:
+        index: Whose.
+        names: Which; None for all of them.
+    """
+    projects = {project.name: project for project in index.store.projects() if names is None or project.name in names}
+    statuses = [status for status in index.store.project_statuses() if status.name in projects]
+    return [_asked(index, projects[status.name], status) for status in statuses]
 
 
 def project_named(index: Index, name: str) -> Project:

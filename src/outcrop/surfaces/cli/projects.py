@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,12 +118,14 @@ def import_project_command(
             wanted = _kind(kind)
             reports = [projects.import_project(index, where, name=name, kind=wanted, paths=path, progress=display)]
         space = index.embedder.space.id
+        behind = _behind(index, reports)
     if as_json:
-        show_json({"projects": reports})
+        show_json({"projects": reports, "behind": behind})
         return
     for report in reports:
         for line in import_lines(report, space):
             show(line)
+    _name_those_behind(behind)
 
 
 @click.command(
@@ -179,15 +181,30 @@ def _refresh(index: Index, names: Sequence[str], display: Display, as_json: bool
             display.hide()
             failed[name] = str(error)
             note(message(error))
+    behind = _behind(index, reports)
     if as_json:
-        show_json({"projects": reports, "failed": failed})
+        show_json({"projects": reports, "failed": failed, "behind": behind})
     else:
         for report in reports:
             for line in refresh_lines(report):
                 show(line)
+        _name_those_behind(behind)
         if not wanted:
             show("no projects → outcrop import-project PEER")
     return bool(failed)
+
+
+def _behind(index: Index, reports: Sequence[ProjectReport]) -> dict[str, str]:
+    """Why projects that were just read are not all that their peers have: these were not indexed since they changed."""
+    from outcrop import projects
+
+    found = projects.listing(index, [report.name for report in reports])
+    return {status.name: status.reason for status in found if status.reason is not None}
+
+
+def _name_those_behind(behind: Mapping[str, str]) -> None:
+    for name, reason in behind.items():
+        show(f"{name}: {harmless_line(reason)}")
 
 
 def _remove(index: Index, names: Sequence[str], as_json: bool) -> None:

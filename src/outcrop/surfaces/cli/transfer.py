@@ -196,7 +196,7 @@ def import_lines(report: ImportReport) -> Iterator[str]:
     if report.missing:
         yield f"{counted(report.missing, 'chunk')} still without a vector → outcrop index"
     if report.stale:
-        yield f"passed over {counted(report.stale, 'blob')} of what is not here any more"
+        yield f"passed over {counted(report.stale, 'blob')} of what is not here"
     yield from _refusals(report.refused)
 
 
