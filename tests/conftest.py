@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 
 from fossil_program import Bestiary, build_bestiary
+
+# A shell that runs the tests in the background has Ctrl-C ignored, and so would every program that they start.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
