@@ -312,11 +312,13 @@ class TestBlobs:
             assert sync.current(FossilTransfer(emptied)) == (Space("hash", 768), index.status().revision)
 
     def test_no_blobs_at_all(self, copy: Path) -> None:
-        with opened(copy) as index, pytest.raises(outcrop.StoreError, match=r"no vectors.*outcrop pull.*clone --unversioned"):
+        said = r"no vectors.*outcrop pull.*clone --unversioned"
+        with opened(copy) as index, pytest.raises(outcrop.StoreError, match=said):
             index.import_blobs()
 
     def test_a_folder_has_none_to_import(self, tmp_path: Path) -> None:
-        with opened(tmp_path) as index, pytest.raises(outcrop.UsageError, match="travel with a Fossil or git repository.*outcrop export"):
+        said = r"travel with a Fossil or git repository.*outcrop export"
+        with opened(tmp_path) as index, pytest.raises(outcrop.UsageError, match=said):
             index.import_blobs()
 
     def test_blobs_of_older_tools_are_imported_and_normalised(self, emptied: Path) -> None:
