@@ -7,8 +7,7 @@ import re
 from dataclasses import dataclass
 from mimetypes import MimeTypes
 from pathlib import Path, PurePosixPath
-from urllib.parse import quote
-from urllib.request import url2pathname
+from urllib.parse import quote, unquote
 
 from outcrop import decoding, manifest
 from outcrop.app import Index
@@ -180,7 +179,7 @@ def _place_of(root: Path, asset: str) -> tuple[str, Path | None, str]:
     if not file.exists() and _URI.match(asset):
         parts = split(asset)
         local = parts.scheme.lower() == "file" and parts.netloc in ("", "localhost")
-        return asset, Path(url2pathname(parts.path)) if local else None, ""
+        return asset, Path(unquote(parts.path)) if local else None, ""
     size_of(file)
     whole = file.resolve()
     if whole.is_relative_to(root.resolve()):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import SplitResult, unquote, urlsplit
-from urllib.request import url2pathname
+
 
 from outcrop import decoding, manifest, transcript
 from outcrop.app import Index
@@ -86,7 +86,7 @@ def local_copy(index: Index, one: Manifest) -> Path | None:
     """Where the asset lies on this machine by its URI alone, or None for one that is kept elsewhere."""
     parts = split(one.uri)
     if parts.scheme.lower() == "file":
-        return Path(url2pathname(parts.path)) if parts.netloc in ("", "localhost") else None
+        return Path(unquote(parts.path)) if parts.netloc in ("", "localhost") else None
     if parts.scheme or parts.netloc:
         return None
     return index.source.root / unquote(parts.path, errors="surrogateescape")

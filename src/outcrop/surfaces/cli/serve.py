@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,8 @@ def serve_command(
 
         def ready() -> None:
             show(shown)
+            # Whoever started this reads the address from a pipe and waits for it.
+            sys.stdout.flush()
             note(f"outcrop: {index.source.project}, MCP at {listening.address}/mcp; Ctrl-C ends it")
             if open_browser:
                 click.launch(shown)
