@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import SplitResult, unquote, urlsplit
 
-
 from outcrop import decoding, manifest, transcript
 from outcrop.app import Index
 from outcrop.errors import ManifestError, UsageError
