@@ -201,11 +201,15 @@ def _add_file_breadth(reading: Reading, candidates: Sequence[Candidate], ledger:
     products: dict[str, list[float]] = defaultdict(list)
     held: dict[str, set[str]] = defaultdict(set)
     stems = {word: terms.stem(word) for word in reading.words}
+    # A text that holds a word holds its stem, unless that is spelt otherwise (query, queri).
+    spelt = [word for word, stem in stems.items() if not word.startswith(stem)]
     for candidate in candidates:
         if candidate.dense is not None:
             products[candidate.path].append(candidate.dense)
         there = f"{candidate.text} {candidate.path} {candidate.name or ''}".lower()
-        held[candidate.path].update(word for word, stem in stems.items() if stem in there or word in there)
+        holding = held[candidate.path]
+        holding.update(word for word, stem in stems.items() if stem in there)
+        holding.update(word for word in spelt if word in there)
     nearest = {path: sum(sorted(values)[-2:]) / 2 for path, values in products.items()}
     best = max(nearest.values(), default=0.0)
     for candidate in candidates:

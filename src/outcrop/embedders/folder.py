@@ -13,10 +13,10 @@ import numpy as np
 from outcrop.embedders import layout
 from outcrop.embedders.fit import presentable
 from outcrop.embedders.parallel import processors, spread
+from outcrop.embedders.planned import PlannedEmbedder
 from outcrop.embedders.recipes import Recipe, Wishes, plan_for
 from outcrop.embedders.runtime import open_session
 from outcrop.errors import BadConfig, DimensionMismatch, EmbedderError, EmbedderUnavailable
-from outcrop.model import Space
 from outcrop.ports import Matrix
 from outcrop.tokens import VOCAB_SHA256, encode
 from outcrop.vectors import normalise
@@ -26,7 +26,7 @@ OUTPUTS = ("sentence_embedding", "last_hidden_state", "token_embeddings")
 """Names that exporters give to what is wanted, the best first; the first one of all where none is there."""
 
 
-class FolderEmbedder:
+class FolderEmbedder(PlannedEmbedder):
     """Implements the ``Embedder`` port. The model is loaded when the first text arrives.
 
     Args:
@@ -52,41 +52,10 @@ class FolderEmbedder:
                 "Use the embedder sentence-transformers for this folder.",
             )
         standard = Recipe(found.query, found.passage, found.dim, found.max_tokens)
-        self._plan = plan_for(found.id, standard, wishes)
+        super().__init__(plan_for(found.id, standard, wishes))
         self._threads = threads or processors()
         self._loading = Lock()
         self._loaded: tuple[Any, Callable[[str], Sequence[int]]] | None = None
-
-    @property
-    def space(self) -> Space:
-        """The folder's name with a digest of its contents, at its own length."""
-        return self._plan.space
-
-    @property
-    def address(self) -> None:
-        """None: the text stays in this process."""
-
-    @property
-    def max_tokens(self) -> int:
-        """What the folder says that the model reads."""
-        return self._plan.recipe.max_tokens
-
-    def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts to be found, each by itself.
-
-        Returns:
-            float32 ``[len(texts), dim]``, L2-normalised.
-
-        Raises:
-            EmbedderUnavailable: The model cannot be loaded.
-            DimensionMismatch: Its vectors have another length than the folder says.
-            EmbedderError: It failed on a text.
-        """
-        return self._embed(texts, self._plan.recipe.passage)
-
-    def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        """Embed questions. Same shape and errors."""
-        return self._embed(texts, self._plan.recipe.query)
 
     def _embed(self, texts: Sequence[str], prefix: str) -> Matrix:
         dim = self.space.dim

@@ -11,14 +11,14 @@ import numpy as np
 
 from outcrop.embedders import layout, recipes
 from outcrop.embedders.fit import presentable
+from outcrop.embedders.planned import PlannedEmbedder
 from outcrop.embedders.recipes import Recipe, Wishes
 from outcrop.errors import DimensionMismatch, EmbedderError, EmbedderUnavailable
-from outcrop.model import Space
 from outcrop.ports import Matrix
 from outcrop.vectors import normalise
 
 
-class Model2VecEmbedder:
+class Model2VecEmbedder(PlannedEmbedder):
     """Implements the ``Embedder`` port. The model is loaded when the first text arrives.
 
     Args:
@@ -33,43 +33,12 @@ class Model2VecEmbedder:
         if layout.is_path(model):
             found = layout.read(model)
             self._model = str(found.folder)
-            self._plan = recipes.plan_for(found.id, Recipe(dim=found.dim, max_tokens=sys.maxsize), wishes)
+            super().__init__(recipes.plan_for(found.id, Recipe(dim=found.dim, max_tokens=sys.maxsize), wishes))
         else:
             self._model = model
-            self._plan = recipes.plan_for(model, Recipe(max_tokens=sys.maxsize), wishes)
+            super().__init__(recipes.plan_for(model, Recipe(max_tokens=sys.maxsize), wishes))
         self._loading = Lock()
         self._loaded: Any = None
-
-    @property
-    def space(self) -> Space:
-        """The model as the user named it; a folder's name with a digest of its contents."""
-        return self._plan.space
-
-    @property
-    def address(self) -> None:
-        """None: the text stays in this process."""
-
-    @property
-    def max_tokens(self) -> int:
-        """No limit: every text is read whole."""
-        return self._plan.recipe.max_tokens
-
-    def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts to be found.
-
-        Returns:
-            float32 ``[len(texts), dim]``, L2-normalised.
-
-        Raises:
-            EmbedderUnavailable: The package or the model is missing.
-            DimensionMismatch: The vectors have another length than was said.
-            EmbedderError: It failed.
-        """
-        return self._embed(texts, self._plan.recipe.passage)
-
-    def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        """Embed questions. Same shape and errors."""
-        return self._embed(texts, self._plan.recipe.query)
 
     def _embed(self, texts: Sequence[str], prefix: str) -> Matrix:
         dim = self.space.dim

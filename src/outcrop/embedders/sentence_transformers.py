@@ -10,16 +10,16 @@ import numpy as np
 
 from outcrop.embedders import layout, recipes
 from outcrop.embedders.fit import presentable
+from outcrop.embedders.planned import PlannedEmbedder
 from outcrop.embedders.recipes import Recipe, Wishes
 from outcrop.errors import DimensionMismatch, EmbedderError, EmbedderUnavailable
-from outcrop.model import Space
 from outcrop.ports import Matrix
 from outcrop.vectors import normalise
 
 BATCH = 32
 
 
-class SentenceTransformersEmbedder:
+class SentenceTransformersEmbedder(PlannedEmbedder):
     """Implements the ``Embedder`` port. The model is loaded when the first text arrives.
 
     A model's own Python code is never run (``trust_remote_code`` stays off).
@@ -39,44 +39,13 @@ class SentenceTransformersEmbedder:
             # A layer after the pooling may change the length, so the folder's word counts only without one.
             dim = None if found.modules else found.dim
             standard = Recipe(found.query, found.passage, dim, found.max_tokens)
-            self._plan = recipes.plan_for(found.id, standard, wishes)
+            super().__init__(recipes.plan_for(found.id, standard, wishes))
         else:
             self._model = model
-            self._plan = recipes.plan(model, wishes)
+            super().__init__(recipes.plan(model, wishes))
         self._batch = wishes.batch or BATCH
         self._loading = Lock()
         self._loaded: Any = None
-
-    @property
-    def space(self) -> Space:
-        """The model as the user named it; a folder's name with a digest of its contents."""
-        return self._plan.space
-
-    @property
-    def address(self) -> None:
-        """None: the text stays in this process."""
-
-    @property
-    def max_tokens(self) -> int:
-        """What is known of the model."""
-        return self._plan.recipe.max_tokens
-
-    def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts to be found.
-
-        Returns:
-            float32 ``[len(texts), dim]``, L2-normalised.
-
-        Raises:
-            EmbedderUnavailable: The package or the model is missing.
-            DimensionMismatch: The vectors have another length than was said.
-            EmbedderError: It failed.
-        """
-        return self._embed(texts, self._plan.recipe.passage)
-
-    def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        """Embed questions. Same shape and errors."""
-        return self._embed(texts, self._plan.recipe.query)
 
     def _embed(self, texts: Sequence[str], prefix: str) -> Matrix:
         dim = self.space.dim
