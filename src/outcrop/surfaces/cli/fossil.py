@@ -56,7 +56,9 @@ def fossil_command(action: str, folder: Path, away: bool, branch: str | None, di
     show(f"wrote {harmless_line(str(target))}")
     for line in _visible(directory, {**flags, "branch": branch}) if directory != Path() else ():
         show(line)
-    note(f"  → fossil server --extroot {harmless_line(str(target.parent))} REPOSITORY, then /ext/search")
+    # A server that root starts locks itself into the repository's folder, where the script is not to be found.
+    jail = " --nojail" if hasattr(os, "geteuid") and os.geteuid() == 0 else ""
+    note(f"  → fossil server{jail} --extroot {harmless_line(str(target.parent))} REPOSITORY, then /ext/search")
 
 
 def _variables(flags: dict[str, Any]) -> dict[str, str]:
