@@ -12,28 +12,10 @@ import pytest
 import outcrop
 from fossil_program import Bestiary, build_bestiary, query, serving
 from outcrop.app import Index
-from outcrop.embedders.hash import HashEmbedder
 from outcrop.model import Hit, Kind, Mode
 from outcrop.ports import Matrix
 from outcrop.transfer.fossil_uv import FossilTransfer
-
-
-class Counting(HashEmbedder):
-    """Remembers every passage that it was asked for; one that refuses has none to give."""
-
-    def __init__(self, refuse: bool = False) -> None:
-        super().__init__()
-        self.refuse = refuse
-        self.texts: list[str] = []
-
-    def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        self.texts += texts
-        if self.refuse:
-            raise AssertionError("nothing may be embedded here")
-        return super().embed_passages(texts)
-
-    def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        return HashEmbedder.embed_passages(self, texts)
+from stories import Counting
 
 
 @contextmanager

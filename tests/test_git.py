@@ -12,7 +12,8 @@ import pytest
 from outcrop.errors import NotARepository, SourceError
 from outcrop.model import Artifact, Listing, Skipped, SkipReason
 from outcrop.sources.discover import find_root, open_source
-from outcrop.sources.git import GitSource, open_git
+from outcrop.sources.git import GitSource
+from outcrop.sources.git_plumbing import discover
 from outcrop.sources.options import Options
 from repositories import ISOLATED, commit, git, make_repository, opened_files, write
 
@@ -517,9 +518,7 @@ def test_variables_of_a_hook_do_not_mislead(tmp_path: Path, monkeypatch: pytest.
 def test_any_path_inside_means_the_whole_repository(tmp_path: Path) -> None:
     make_repository(tmp_path / "My Repo", {"a.md": "x\n", "deep/er/b.md": "y\n"})
     for path in ("", "deep", "deep/er"):
-        found = open_git(tmp_path / "My Repo" / path)
-        assert found is not None
-        assert found.root == tmp_path / "My Repo"
+        assert GitSource(tmp_path / "My Repo" / path).root == tmp_path / "My Repo"
     assert find_root(tmp_path / "My Repo" / "deep" / "er" / "b.md").root == tmp_path / "My Repo"
     assert GitSource(tmp_path / "My Repo").project == "my-repo"
     source = open_source(find_root(tmp_path / "My Repo" / "deep", "HEAD"), Options())
@@ -551,8 +550,8 @@ def test_the_project_is_named_after_the_remote(tmp_path: Path, url: str, project
 
 def test_outside_a_repository_there_is_none(tmp_path: Path) -> None:
     (tmp_path / "empty" / ".git").mkdir(parents=True)
-    assert open_git(tmp_path) is None
-    assert open_git(tmp_path / "empty") is None
+    assert discover(tmp_path) is None
+    assert discover(tmp_path / "empty") is None
     with pytest.raises(NotARepository, match="not in a git repository"):
         GitSource(tmp_path)
 
@@ -582,9 +581,9 @@ def test_without_git_there_are_folders_only(tmp_path: Path, monkeypatch: pytest.
     make_repository(tmp_path / "r", {"a.md": "x\n"})
     (tmp_path / "plain").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert open_git(tmp_path / "plain") is None
+    assert discover(tmp_path / "plain") is None
     with pytest.raises(SourceError, match="not installed"):
-        open_git(tmp_path / "r")
+        discover(tmp_path / "r")
 
 
 def test_many_artifacts_come_in_order(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from collections.abc import Collection, Sequence
 
 from outcrop import questions, terms, tokens
 from outcrop.model import EVERYTHING, Answer, Hit, Mode
-from outcrop.ports import Guard, Source, VectorStore
+from outcrop.ports import Source, VectorStore
 from outcrop.reports import NO_CONTEXT, Context
 from outcrop.request import Question
-from outcrop.search import keyword_answer
+from outcrop.search import keyword_answer, shown
 
 TOKENS = 1500
 """Length of a block: a hundredth of what agents hold, and room for three passages of the usual size."""
@@ -44,7 +44,7 @@ LONGEST_PROMPT = 8000
 _SHORT_HASH = 12
 _LONGEST_NAME = 120
 _STEM = 5
-"""Letters of a word that have to match; endings differ."""
+"""Letters of a word that have to match; endings differ. The share above was measured with it."""
 
 _TICKS = re.compile("`+")
 
@@ -66,10 +66,7 @@ def find_by_words(question: Question, store: VectorStore, source: Source, reason
     with store.snapshot():
         found = store.keyword(words, question.k, EVERYTHING)
         passages = store.passages([item.id for item in found], EVERYTHING)
-    if isinstance(source, Guard):
-        hidden = source.withheld({it.hash: it.version for it in passages.values() if it.version and not it.project})
-        passages = {id: it for id, it in passages.items() if it.project or it.hash not in hidden}
-    return keyword_answer(question, passages, found, words, reason, None)
+    return keyword_answer(question, shown(source, passages), found, words, reason, None)
 
 
 def compose(prompt: str, answer: Answer, k: int, limit: int, floor: float | None, project: str) -> Context:

@@ -105,7 +105,7 @@ def _from_index(question: Question, store: VectorStore, source: Source, embedder
         if query is not None and (now is None or now.space != embedder.space):
             query, reason = None, "the index changed to another space meanwhile"
         found = _find(question, query, store, embedder.space, wanted, words)
-    passages = _shown(source, found.passages)
+    passages = shown(source, found.passages)
     if query is None:
         answer = keyword_answer(question, passages, found.by_words, words, reason, freshness.stale())
         return replace(answer, corrected=fixes)
@@ -156,7 +156,7 @@ def _by_words(store: VectorStore, words: Sequence[str], reading: Reading, k: int
     return found
 
 
-def _shown(source: Source, passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
+def shown(source: Source, passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
     """Without those that were taken from the public since they were indexed."""
     if not isinstance(source, Guard):
         return passages

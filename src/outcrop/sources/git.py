@@ -28,16 +28,6 @@ _SLICE = 1024
 """Artifacts asked of git at a time: their sizes are known before the first of them is read."""
 
 
-def open_git(path: Path, options: Options | None = None, rev: str | None = None) -> GitSource | None:
-    """The git repository that encloses ``path``, or None where there is none.
-
-    Raises:
-        SourceError: There is one and it cannot be used, or it has no such commit.
-    """
-    repository = discover(path.resolve())
-    return None if repository is None else GitSource(repository.top, options, rev, repository)
-
-
 class GitSource:
     """Implements :class:`outcrop.ports.Source`.
 
