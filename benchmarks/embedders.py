@@ -27,15 +27,15 @@ from pathlib import Path
 import outcrop
 from judged.corpora import NAMES, lay_out
 from judged.labels import load_questions
-from outcrop import embedder_check
-from outcrop.choice import make_embedder
-from outcrop.config import load_settings
-from outcrop.embedders.local import LocalEmbedder
+from outcrop.config.settings import load_settings
+from outcrop.embedders import check
+from outcrop.embedders.factory import make_embedder
+from outcrop.embedders.local.embedder import LocalEmbedder
 from outcrop.errors import OutcropError
 from record import record, table
 from retrieval import MODES, WORKSHOP, evaluate
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
 from servers import as_ollama, listening
 
 SMALL = ("celery", "seaborn", "hvplot", "nbclassic")
@@ -118,7 +118,7 @@ def _embedders(models: Sequence[str], stack: ExitStack) -> Iterator[tuple[str, d
     wanted += [(Path(model).name, {"embedder": "local", "model": model}) for model in models]
     for name, settings in wanted:
         try:
-            embedder_check.test(make_embedder(load_settings(None, settings)))
+            check.test(make_embedder(load_settings(None, settings)))
         except OutcropError as error:
             print(f"{name}: left out, {error}", file=sys.stderr)
         else:

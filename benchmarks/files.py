@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import outcrop
-from outcrop.significance import Difference, Interval, difference, interval
+from outcrop.evaluation.bootstrap import Difference, Interval, difference, interval
 from record import record, table
 
 FILES = 10

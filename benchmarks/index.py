@@ -22,9 +22,9 @@ from pathlib import Path
 
 import outcrop
 from measure import OUTCROP, in_turns, median, ratio, run
-from outcrop.embedders.local import LocalEmbedder
-from outcrop.model import Space
-from outcrop.ports import Matrix
+from outcrop.core.model import Space
+from outcrop.core.protocols import Matrix
+from outcrop.embedders.local.embedder import LocalEmbedder
 from record import record, table
 from synthetic import MadeUp, repository, stretches
 

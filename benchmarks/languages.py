@@ -23,14 +23,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from outcrop.chunking import CEILING, chunk, format_of, outline
+from outcrop.chunking import CEILING, chunk, format_of, regex_outline
 from outcrop.chunking.code import has_grammar
 from outcrop.chunking.pack import Definition
-from outcrop.chunking.ruler import Ruler
-from outcrop.formats import LANGUAGES
-from outcrop.kinds import kind_of
-from outcrop.model import Chunk
-from outcrop.tokens import count
+from outcrop.chunking.rows import Ruler
+from outcrop.core.model import Chunk
+from outcrop.text.filetypes import LANGUAGES
+from outcrop.text.kinds import kind_of
+from outcrop.text.tokenizer import count
 
 LARGEST = 1 << 20
 SKIPPED = frozenset({".git", "node_modules", ".venv", "__pycache__", "vendor", "dist", "build"})
@@ -72,7 +72,7 @@ def definitions(text: str, language: str) -> list[Definition]:
     """Definitions with a name, as somebody else sees them."""
     if language == "python":
         return list(_by_ast(text))
-    found, _ = outline.find(Ruler(text), language)
+    found, _ = regex_outline.find(Ruler(text), language)
     return [one for one in found if one.name]
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import files
 from judged.corpora import NAMES
 from judged.labels import HALVES, Question, load_questions
-from outcrop.significance import difference, interval
+from outcrop.evaluation.bootstrap import difference, interval
 from record import record, table
 from retrieval import MODES, evaluate
 

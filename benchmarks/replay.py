@@ -42,9 +42,9 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import outcrop
-from outcrop import heartbeat
-from outcrop.current import is_behind
-from outcrop.model import Answer, Kind
+from outcrop.app import watch_lock
+from outcrop.app.update import is_behind
+from outcrop.core.model import Answer, Kind
 
 QUESTIONS = (
     "where are errors raised",
@@ -256,8 +256,8 @@ def _await_current(root: Path, settings: dict[str, Any], calm: float = 0.0) -> b
     since: float | None = None
     while time.monotonic() < until:
         with outcrop.open(root, settings=settings) as index:
-            watcher = heartbeat.read(index.store)
-            if is_behind(index) or watcher is None or watcher.state != heartbeat.WATCHING:
+            watcher = watch_lock.read(index.store)
+            if is_behind(index) or watcher is None or watcher.state != watch_lock.WATCHING:
                 since = None
             elif since is None:
                 since = time.monotonic()

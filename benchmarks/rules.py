@@ -16,8 +16,8 @@ from pathlib import Path
 from files import ndcg, ranked
 from judged.corpora import NAMES
 from judged.labels import load_questions
-from outcrop import ranking
-from outcrop.roles import Role
+from outcrop.search import ranking
+from outcrop.search.file_roles import Role
 from record import record, table
 from retrieval import evaluate
 

@@ -20,10 +20,10 @@ import statistics
 import numpy as np
 
 from measure import in_turns, median, ratio, seconds_of
-from outcrop.model import Filter, Space
-from outcrop.ports import Matrix, Vector
-from outcrop.scan import Indices, top_k
-from outcrop.stores.sqlite import SqliteStore
+from outcrop.core.model import Filter, Space
+from outcrop.core.protocols import Matrix, Vector
+from outcrop.stores.scan import Indices, top_k
+from outcrop.stores.sqlite.store import SqliteStore
 from record import record, table
 from synthetic import indexed_repository, unit_vectors
 

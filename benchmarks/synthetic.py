@@ -21,12 +21,12 @@ import numpy as np
 from platformdirs import user_cache_path
 
 import outcrop
-from outcrop import terms
-from outcrop.model import Chunk, Part, Space
-from outcrop.ports import Matrix
-from outcrop.records import Digested, Entry, Member, View
-from outcrop.stores.sqlite import SqliteStore
-from outcrop.vectors import normalise
+from outcrop.core.model import Chunk, Part, Space
+from outcrop.core.protocols import Matrix
+from outcrop.core.rows import Digested, Entry, Member, View
+from outcrop.core.vectors import normalise
+from outcrop.stores.sqlite.store import SqliteStore
+from outcrop.text import terms
 
 WORKSHOP = user_cache_path("outcrop") / "benchmarks"
 

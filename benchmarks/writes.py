@@ -29,8 +29,8 @@ from pathlib import Path
 
 import outcrop
 from measure import median
+from outcrop.core.protocols import Matrix
 from outcrop.embedders.hash import HashEmbedder
-from outcrop.ports import Matrix
 from record import record, table
 from synthetic import WORKSHOP, stretches
 

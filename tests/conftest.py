@@ -5,15 +5,29 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from fossil_program import Bestiary, build_bestiary
+from repositories import ISOLATED
 
 # A shell that runs the tests in the background has Ctrl-C ignored, and so would every program that they start.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing of this machine's settings, caches and homes reaches a test."""
+    home = str(tmp_path_factory.mktemp("home"))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("OUTCROP_")] + ["VIRTUAL_ENV", "XDG_CONFIG_HOME"]:
+            patch.delenv(name, raising=False)
+        homes = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "FOSSIL_HOME"), home)
+        for name, value in (ISOLATED | homes | {"OUTCROP_CONFIG": os.devnull}).items():
+            patch.setenv(name, value)
+        yield
 
 
 @pytest.fixture(scope="session")

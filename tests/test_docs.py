@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 import pytest
 
-from outcrop.config import NAMES, REPOSITORY_SETTINGS
-from outcrop.model import Kind
-from outcrop.surfaces.cli import COMMANDS, program
+from outcrop.config.settings import NAMES, REPOSITORY_SETTINGS
+from outcrop.core.model import Kind
 from outcrop.surfaces.cli.options import directory_option, embedder_options
+from outcrop.surfaces.cli.program import COMMANDS, program
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "cli.md").read_text("utf-8")
 SHARED = "Options of every command that opens an index"
@@ -78,7 +78,7 @@ def test_every_setting_is_documented_with_its_variable() -> None:
 
 
 def test_the_example_of_a_settings_file_is_one(tmp_path: Path) -> None:
-    from outcrop.config import load_settings
+    from outcrop.config.settings import load_settings
 
     match = re.search(r"```toml\n(.*?)```", section("Settings"), re.DOTALL)
     assert match is not None

@@ -16,8 +16,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from outcrop.app import Index, open
-    from outcrop.config import Settings
+    from outcrop.app.index import Index, open
+    from outcrop.app.rag_context import rag_context
+    from outcrop.app.shortcuts import match, semantic_search
+    from outcrop.config.settings import Settings
+    from outcrop.core.model import Answer, Hit, Kind, Manifest, Mode, Record, Stale
+    from outcrop.core.reports import BuildReport, Plan, Progress, Status
     from outcrop.errors import (
         BadConfig,
         BadEmbedding,
@@ -42,17 +46,13 @@ if TYPE_CHECKING:
         UnknownProject,
         UsageError,
     )
-    from outcrop.media.verifying import verify_media
-    from outcrop.model import Answer, Hit, Kind, Manifest, Mode, Record, Stale
-    from outcrop.pre_turn import rag_context
-    from outcrop.reports import BuildReport, Plan, Progress, Status
-    from outcrop.shortcuts import match, semantic_search
+    from outcrop.media.verify import verify_media
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "outcrop.app": ("Index", "open"),
-    "outcrop.config": ("Settings",),
+    "outcrop.app.index": ("Index", "open"),
+    "outcrop.config.settings": ("Settings",),
     "outcrop.errors": (
         "BadConfig",
         "BadEmbedding",
@@ -77,11 +77,11 @@ _HOMES = {
         "UnknownProject",
         "UsageError",
     ),
-    "outcrop.media.verifying": ("verify_media",),
-    "outcrop.model": ("Answer", "Hit", "Kind", "Manifest", "Mode", "Record", "Stale"),
-    "outcrop.pre_turn": ("rag_context",),
-    "outcrop.shortcuts": ("match", "semantic_search"),
-    "outcrop.reports": ("BuildReport", "Plan", "Progress", "Status"),
+    "outcrop.media.verify": ("verify_media",),
+    "outcrop.core.model": ("Answer", "Hit", "Kind", "Manifest", "Mode", "Record", "Stale"),
+    "outcrop.app.rag_context": ("rag_context",),
+    "outcrop.app.shortcuts": ("match", "semantic_search"),
+    "outcrop.core.reports": ("BuildReport", "Plan", "Progress", "Status"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -132,7 +132,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "capabilities":
-        return importlib.import_module("outcrop.capabilities")
+        return importlib.import_module("outcrop.app.capabilities")
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'outcrop' has no attribute {name!r}")

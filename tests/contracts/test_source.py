@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,13 +12,13 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from repositories import commit, git, make_repository, opened_files, write
 
-from outcrop.model import Artifact, Kind, Ref, Skipped, SkipReason
-from outcrop.ports import Source
+from outcrop.core.model import Artifact, Kind, Ref, Skipped, SkipReason
+from outcrop.core.protocols import Source
 from outcrop.sources.folder import FolderSource
-from outcrop.sources.git import GitSource
+from outcrop.sources.git.source import GitSource
 from outcrop.sources.options import Options
-from repositories import ISOLATED, commit, git, make_repository, opened_files, write
 
 FILES: dict[str, str | bytes] = {
     "README.md": "# Title\r\n\r\nWords.\r\n",
@@ -102,14 +102,6 @@ def bare_git(path: Path) -> Material:
 
 CHANGING = [folder, clean_git, untracked_git, changed_git, linked_git]
 FIXED = [commit_git, bare_git]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def isolated() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in ISOLATED.items():
-            patch.setenv(name, value)
-        yield
 
 
 @pytest.fixture(scope="module", params=[*CHANGING, *FIXED])

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from outcrop.core.model import Chunk, Filter, Kind, Part, Ref, Seen, Skipped, SkipReason, Space
+from outcrop.core.protocols import VectorStore
+from outcrop.core.rows import IMPORTED, Digested, Entry, Member, Project, RecordEntry, Upserted, View
 from outcrop.errors import IndexMissing, StoreLocked
-from outcrop.model import Chunk, Filter, Kind, Part, Ref, Seen, Skipped, SkipReason, Space
-from outcrop.ports import VectorStore
-from outcrop.records import IMPORTED, Digested, Entry, Member, Project, RecordEntry, Upserted, View
-from outcrop.stores.sqlite import SqliteStore
+from outcrop.stores.sqlite.store import SqliteStore
 
 SPACE = Space("toy", 2)
 OTHER = Space("other", 3)

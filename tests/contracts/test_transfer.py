@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from fossil_program import Bestiary
-from outcrop.errors import BlobError
-from outcrop.ports import TransferStore
-from outcrop.records import Moved
-from outcrop.sources.git_plumbing import discover
-from outcrop.transfer.directory import DirectoryTransfer
-from outcrop.transfer.fossil_uv import FossilTransfer
-from outcrop.transfer.git_ref import GitTransfer
 from repositories import make_repository
+
+from outcrop.core.protocols import TransferStore
+from outcrop.core.rows import Moved
+from outcrop.errors import BlobError
+from outcrop.transfer.directory import DirectoryTransfer
+from outcrop.transfer.fossil.unversioned import FossilTransfer
+from outcrop.transfer.git.ref import GitTransfer
+from outcrop.vcs.git_repository import discover
 
 ONE, TWO = f"vec/{'1' * 64}.bin", f"vec/{'2' * 40}.bin"
 NOTE = "vec/space.json"

@@ -11,16 +11,16 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from outcrop import formats
 from outcrop.chunking import headings
 from outcrop.chunking.code import cut_code
 from outcrop.chunking.markup import cut_markup, cut_posts
 from outcrop.chunking.notebook import Cell, cut_notebook, cut_percent_script, is_percent_script
-from outcrop.chunking.ruler import CEILING, Slice
-from outcrop.chunking.timed import cut_transcript
+from outcrop.chunking.rows import CEILING, Slice
+from outcrop.chunking.transcripts import cut_transcript
 from outcrop.chunking.windows import cut_windows
-from outcrop.model import Chunk, Kind, Part
-from outcrop.transcript import is_silent
+from outcrop.core.model import Chunk, Kind, Part
+from outcrop.text import filetypes
+from outcrop.text.transcripts import is_silent
 
 __all__ = ["CEILING", "VERSION", "chunk", "format_of", "passage"]
 
@@ -50,7 +50,7 @@ def format_of(path: str | None, kind: Kind) -> str:
     by_kind = _BY_KIND.get(kind)
     if by_kind:
         return by_kind
-    found = formats.by_path(path) if path else None
+    found = filetypes.by_path(path) if path else None
     if found:
         return found
     return "windows" if kind in {Kind.CODE, Kind.API} else "markdown" if kind is Kind.INSTRUCTION else "text"
@@ -117,7 +117,7 @@ def _cells(text: str, form: str) -> Iterator[Cell]:
 def _cut(text: str, form: str) -> list[Slice]:
     if form == "windows":
         interpreter = _SHEBANG.match(text)
-        language = formats.INTERPRETERS.get(interpreter[1].lower()) if interpreter else None
+        language = filetypes.INTERPRETERS.get(interpreter[1].lower()) if interpreter else None
         return cut_code(text, language) if language else cut_windows(text)
     if form == "posts":
         return cut_posts(text)

@@ -10,9 +10,9 @@ import time
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
-from outcrop.chunking import grammars, outline
+from outcrop.chunking import grammars, regex_outline
 from outcrop.chunking.pack import Definition, pack
-from outcrop.chunking.ruler import Ruler, Slice
+from outcrop.chunking.rows import Ruler, Slice
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query
@@ -64,7 +64,7 @@ def find(ruler: Ruler, language: str) -> tuple[list[Definition], set[int]]:
     if language == "component":
         return _find_in_component(ruler)
     parsed = _parse(ruler, language)
-    return outline.find(ruler, language) if parsed is None else parsed
+    return regex_outline.find(ruler, language) if parsed is None else parsed
 
 
 def has_grammar(language: str) -> bool:

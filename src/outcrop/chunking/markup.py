@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from outcrop.chunking import headings
 from outcrop.chunking.headings import Layout
-from outcrop.chunking.ruler import CEILING, TARGET, Ruler, Slice, guarded, prose_cost
+from outcrop.chunking.rows import CEILING, TARGET, Ruler, Slice, guarded, prose_cost
 
 SCRAP = CEILING // 10
 """Tokens below which a section goes with its parent."""

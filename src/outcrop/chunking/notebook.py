@@ -15,9 +15,9 @@ from typing import Any
 
 from outcrop.chunking.code import cut_code
 from outcrop.chunking.markup import JOINT, Trail, cut_markup, trail_after
-from outcrop.chunking.ruler import Ruler, Slice, code_cost, prose_cost
+from outcrop.chunking.rows import Ruler, Slice, code_cost, prose_cost
+from outcrop.core.model import Part
 from outcrop.errors import FormatError
-from outcrop.model import Part
 
 _FIX = "Open and save it again in Jupyter, or leave it out with an .outcropignore line."
 _PARTS = {"code": Part.CODE, "markdown": Part.DOC, "heading": Part.DOC, "html": Part.DOC, "raw": Part.RAW}

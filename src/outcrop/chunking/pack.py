@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
-from outcrop.chunking.ruler import CEILING, SMALL, TARGET, TINY, Ruler, Slice, code_cost
+from outcrop.chunking.rows import CEILING, SMALL, TARGET, TINY, Ruler, Slice, code_cost
 
 DEPTH = 40
 """Definitions nested deeper than this are left in their container: no person nests so deep, only hostile input does."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from outcrop.chunking.ruler import CEILING, Ruler, Slice
-from outcrop.tokens import count
+from outcrop.chunking.rows import CEILING, Ruler, Slice
+from outcrop.text.tokenizer import count
 
 OVERLAP = CEILING // 4
 """Tokens that a window shares with the one before it."""

@@ -16,10 +16,10 @@ from math import log
 
 import numpy as np
 
-from outcrop import terms
-from outcrop.model import Space
-from outcrop.ports import Matrix
-from outcrop.vectors import normalise
+from outcrop.core.model import Space
+from outcrop.core.protocols import Matrix
+from outcrop.core.vectors import normalise
+from outcrop.text import terms
 
 DEFAULT_DIM = 768
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from outcrop.embedders import layout, recipes
-from outcrop.embedders.fit import presentable
-from outcrop.embedders.planned import PlannedEmbedder
-from outcrop.embedders.recipes import Recipe, Wishes
+from outcrop.core.protocols import Matrix
+from outcrop.core.vectors import normalise
+from outcrop.embedders import known_models, model_folder
+from outcrop.embedders.base import PlannedEmbedder
+from outcrop.embedders.known_models import Recipe, Wishes
+from outcrop.embedders.truncate import presentable
 from outcrop.errors import DimensionMismatch, EmbedderError, EmbedderUnavailable
-from outcrop.ports import Matrix
-from outcrop.vectors import normalise
 
 
 class Model2VecEmbedder(PlannedEmbedder):
@@ -30,13 +30,13 @@ class Model2VecEmbedder(PlannedEmbedder):
     """
 
     def __init__(self, model: str, wishes: Wishes) -> None:
-        if layout.is_path(model):
-            found = layout.read(model)
+        if model_folder.is_path(model):
+            found = model_folder.read(model)
             self._model = str(found.folder)
-            super().__init__(recipes.plan_for(found.id, Recipe(dim=found.dim, max_tokens=sys.maxsize), wishes))
+            super().__init__(known_models.plan_for(found.id, Recipe(dim=found.dim, max_tokens=sys.maxsize), wishes))
         else:
             self._model = model
-            super().__init__(recipes.plan_for(model, Recipe(max_tokens=sys.maxsize), wishes))
+            super().__init__(known_models.plan_for(model, Recipe(max_tokens=sys.maxsize), wishes))
         self._loading = Lock()
         self._loaded: Any = None
 

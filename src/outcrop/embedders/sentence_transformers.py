@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from outcrop.embedders import layout, recipes
-from outcrop.embedders.fit import presentable
-from outcrop.embedders.planned import PlannedEmbedder
-from outcrop.embedders.recipes import Recipe, Wishes
+from outcrop.core.protocols import Matrix
+from outcrop.core.vectors import normalise
+from outcrop.embedders import known_models, model_folder
+from outcrop.embedders.base import PlannedEmbedder
+from outcrop.embedders.known_models import Recipe, Wishes
+from outcrop.embedders.truncate import presentable
 from outcrop.errors import DimensionMismatch, EmbedderError, EmbedderUnavailable
-from outcrop.ports import Matrix
-from outcrop.vectors import normalise
 
 BATCH = 32
 
@@ -33,16 +33,16 @@ class SentenceTransformersEmbedder(PlannedEmbedder):
     """
 
     def __init__(self, model: str, wishes: Wishes) -> None:
-        if layout.is_path(model):
-            found = layout.read(model)
+        if model_folder.is_path(model):
+            found = model_folder.read(model)
             self._model = str(found.folder)
             # A layer after the pooling may change the length, so the folder's word counts only without one.
             dim = None if found.modules else found.dim
             standard = Recipe(found.query, found.passage, dim, found.max_tokens)
-            super().__init__(recipes.plan_for(found.id, standard, wishes))
+            super().__init__(known_models.plan_for(found.id, standard, wishes))
         else:
             self._model = model
-            super().__init__(recipes.plan(model, wishes))
+            super().__init__(known_models.plan(model, wishes))
         self._batch = wishes.batch or BATCH
         self._loading = Lock()
         self._loaded: Any = None

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from outcrop import decoding, manifest, transcript
-from outcrop.app import Index
+from outcrop.app.index import Index
+from outcrop.core.model import Artifact, Kind, Manifest, Skipped, SkipReason
 from outcrop.errors import ManifestError, UsageError
-from outcrop.model import Artifact, Kind, Manifest, Skipped, SkipReason
+from outcrop.text import decoding, manifest
+from outcrop.text import transcripts as transcript
 
 
 @dataclass(frozen=True, slots=True)

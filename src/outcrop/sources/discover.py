@@ -6,14 +6,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from outcrop.core.protocols import Source
 from outcrop.errors import NotARepository, UsageError
-from outcrop.git_process import Repository
-from outcrop.ports import Source
 from outcrop.sources.folder import FolderSource
-from outcrop.sources.fossil_repository import Location, find_fossil
-from outcrop.sources.git import GitSource
-from outcrop.sources.git_plumbing import discover, is_ignored
+from outcrop.sources.git.source import GitSource
 from outcrop.sources.options import Options
+from outcrop.vcs.fossil import Location, find_fossil
+from outcrop.vcs.git import Repository
+from outcrop.vcs.git_repository import discover, is_ignored
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def open_source(place: Place, options: Options) -> Source:
     """
     if place.fossil is not None:
         # Imported here: a search in any other repository starts sooner without it.
-        from outcrop.sources.fossil import FossilSource
+        from outcrop.sources.fossil.source import FossilSource
 
         return FossilSource(place.fossil, options, place.branch)
     if place.repository is not None:

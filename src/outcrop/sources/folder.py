@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from outcrop.core.model import Artifact, Listing, Ref, Seen, Skipped, SkipReason
 from outcrop.errors import NotARepository, SourceError
-from outcrop.model import Artifact, Listing, Ref, Seen, Skipped, SkipReason
-from outcrop.sources import manifests
-from outcrop.sources.filestate import (
+from outcrop.sources import media
+from outcrop.sources.file_state import (
     is_untouched,
     not_a_file,
     oversize,
@@ -23,8 +23,8 @@ from outcrop.sources.filestate import (
 from outcrop.sources.ignore import NO_RULES, Levels, Rules, compile_globs, compile_rules, nearer, verdict
 from outcrop.sources.options import Options
 from outcrop.sources.paths import to_slug, to_text
-from outcrop.sources.places import Places
 from outcrop.sources.selection import DEFAULT_FOLDERS, IGNORE_FILE, INTERNAL, Selection
+from outcrop.sources.watch_paths import Places
 
 _RULES_LIMIT = 1 << 20
 _CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
@@ -39,7 +39,7 @@ def digest(data: bytes) -> str:
 
 
 class FolderSource:
-    """Implements :class:`outcrop.ports.Source`.
+    """Implements :class:`outcrop.core.protocols.Source`.
 
     Args:
         root: The folder.
@@ -147,13 +147,13 @@ class FolderSource:
             items[path] = state.hash
             refs.append(Ref(state.hash, self._selection.kind(path), path, state.hash, state.size))
         refs.sort(key=lambda ref: ref.path or "")
-        refs, skipped = manifests.resolve(refs, skipped, self._read_files)
+        refs, skipped = media.resolve(refs, skipped, self._read_files)
         skipped.sort(key=lambda item: item.path)
         return Listing(_revision(items, self._options.mark), refs, skipped, states)
 
     def read(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
         """Read files as they are now; one that changed since the listing carries its true hash."""
-        return manifests.assembled(refs, self._read_files)
+        return media.assembled(refs, self._read_files)
 
     def _read_files(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
         for ref in refs:

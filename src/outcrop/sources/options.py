@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from outcrop.model import Kind
+from outcrop.core.model import Kind
 
 DEFAULT_MAX_BYTES = 1 << 20
 

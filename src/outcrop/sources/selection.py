@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from outcrop.decoding import decode, refuse_name
-from outcrop.kinds import kind_of
-from outcrop.model import Artifact, Kind, Ref, Skipped, SkipReason
+from outcrop.core.model import Artifact, Kind, Ref, Skipped, SkipReason
 from outcrop.sources.ignore import PathFilter, compile_globs
 from outcrop.sources.options import Options
 from outcrop.sources.paths import to_bytes
 from outcrop.sources.secrets import secret_by_content, secret_by_name
+from outcrop.text.decoding import decode, refuse_name
+from outcrop.text.kinds import kind_of
 
 DEFAULT_FOLDERS = frozenset(
     b"""

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import PurePath
 from typing import Any
 
-from outcrop import errors, terms
+from outcrop import errors
+from outcrop.text import terms
 
 BUG_HINT = "This is a bug. Set OUTCROP_DEBUG=1 and run it again to see where it happens."
 

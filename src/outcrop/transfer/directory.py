@@ -13,10 +13,10 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from outcrop import blobs, members
+from outcrop.core.model import Skipped, SkipReason
+from outcrop.core.rows import Moved
 from outcrop.errors import BlobError, StoreError, StoreFull, UsageError
-from outcrop.model import Skipped, SkipReason
-from outcrop.records import Moved
+from outcrop.transfer import blob, members
 
 MOST_BYTES = 256 << 20
 """A larger file is not read: some 100,000 passages of one artifact."""
@@ -25,14 +25,14 @@ SECONDS_ABANDONED = 3600.0
 """A half-written file that is older was left behind by a process that was killed."""
 
 _NAME = re.compile(r"vec/\w[\w.-]*", re.ASCII)
-_FOLDER = blobs.FOLDER.rstrip("/")
+_FOLDER = blob.FOLDER.rstrip("/")
 _PARTIAL = ".partial-"
 _IGNORE = ".outcropignore"
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class DirectoryTransfer:
-    """Implements :class:`outcrop.ports.TransferStore`.
+    """Implements :class:`outcrop.core.protocols.TransferStore`.
 
     Args:
         folder: Where ``vec`` is, or will be. Reading never creates it.
@@ -48,7 +48,7 @@ class DirectoryTransfer:
         Raises:
             StoreError: The folder cannot be read.
         """
-        return frozenset(f"{blobs.FOLDER}{name}" for name in self._listed() if _NAME.fullmatch(f"vec/{name}"))
+        return frozenset(f"{blob.FOLDER}{name}" for name in self._listed() if _NAME.fullmatch(f"vec/{name}"))
 
     def read(self, name: str) -> bytes | Skipped | None:
         """One file; None when it is not there."""
@@ -164,7 +164,7 @@ class DirectoryTransfer:
             with partial.open("wb") as file:
                 file.write(data)
                 file.flush()
-                if name in (blobs.NOTE, members.NAME):
+                if name in (blob.NOTE, members.NAME):
                     # What says that the rest is whole must not be there before the rest.
                     os.fsync(file.fileno())
             partial.replace(final)
@@ -180,17 +180,17 @@ def is_export(folder: Path) -> bool:
         names = [entry.name for entry in place.iterdir()]
     except OSError:
         return False
-    wholes = [f"{blobs.FOLDER}{name}" for name in names]
-    return any(whole == blobs.NOTE or blobs.hash_of(whole) is not None for whole in wholes)
+    wholes = [f"{blob.FOLDER}{name}" for name in names]
+    return any(whole == blob.NOTE or blob.hash_of(whole) is not None for whole in wholes)
 
 
 def _is_ours(name: str) -> bool:
-    whole = f"{blobs.FOLDER}{name}"
+    whole = f"{blob.FOLDER}{name}"
     return (
-        whole in (blobs.NOTE, members.NAME)
+        whole in (blob.NOTE, members.NAME)
         or name == _IGNORE
         or name.startswith(_PARTIAL)
-        or blobs.hash_of(whole) is not None
+        or blob.hash_of(whole) is not None
     )
 
 

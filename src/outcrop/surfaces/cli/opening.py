@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outcrop import app
-from outcrop.surfaces.cli.remarks import show_warnings
+from outcrop.app import index
+from outcrop.surfaces.cli.logging import show_warnings
 from outcrop.surfaces.cli.terminal import is_terminal, note
 from outcrop.surfaces.render import harmless_line
 
 if TYPE_CHECKING:
-    from outcrop.egress import Consent, Disclosure
+    from outcrop.embedders.http.consent import Consent, Disclosure
 
 
 def open_here(
     directory: Path, flags: dict[str, Any], *, rev: str | None, before_asking: Callable[[], None]
-) -> app.Index:
+) -> index.Index:
     """Open the index, with a person to ask if there is one. See ``options.open_index``."""
     show_warnings()
     if flags.get("store") is not None:
         flags = flags | {"store": flags["store"].absolute()}
     branch = flags.get("branch")
     flags = {name: value for name, value in flags.items() if name != "branch"}
-    return app.open(directory, settings=flags, rev=rev, branch=branch, consent=_consent(before_asking))
+    return index.open(directory, settings=flags, rev=rev, branch=branch, consent=_consent(before_asking))
 
 
 def _consent(before_asking: Callable[[], None]) -> Consent | None:
@@ -38,7 +38,7 @@ def _consent(before_asking: Callable[[], None]) -> Consent | None:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return None
     # Imported here because it takes as long as a search in a small index, and pipes have nobody to ask.
-    from outcrop.egress import Consent
+    from outcrop.embedders.http.consent import Consent
 
     def ask(disclosure: Disclosure) -> bool:
         before_asking()

@@ -13,7 +13,7 @@ from outcrop.surfaces.cli.terminal import is_utf8, show
 from outcrop.surfaces.render import to_json
 
 if TYPE_CHECKING:
-    from outcrop.app import Index
+    from outcrop.app.index import Index
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from outcrop.reports import Progress
+from outcrop.core.reports import Progress
 from outcrop.surfaces.cli.terminal import is_terminal, note
 from outcrop.surfaces.render import duration
 

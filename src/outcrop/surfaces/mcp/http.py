@@ -9,9 +9,9 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
-from outcrop.app import Index
+from outcrop.app.index import Index
+from outcrop.app.warm_index import Service
 from outcrop.surfaces.mcp.server import make_server
-from outcrop.surfaces.mcp.service import Service
 
 LOOPBACK_HOSTS = ("127.0.0.1:*", "localhost:*", "[::1]:*")
 LOOPBACK_ORIGINS = tuple(f"http://{host}" for host in LOOPBACK_HOSTS)

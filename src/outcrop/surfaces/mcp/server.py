@@ -13,10 +13,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent
 
 import outcrop
+from outcrop.app.warm_index import Service
+from outcrop.core.schema import check_arguments, schema_of
 from outcrop.errors import OutcropError
-from outcrop.schemas import check_arguments, schema_of
 from outcrop.surfaces.mcp import tools
-from outcrop.surfaces.mcp.service import Service
 from outcrop.surfaces.render import INVALID_PARAMS, explain, harmless, outcome
 
 AT_ONCE = 4

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from outcrop.app.warm_index import Service
 from outcrop.errors import UsageError
-from outcrop.surfaces.mcp.doorman import Doorman
-from outcrop.surfaces.mcp.service import Service
+from outcrop.surfaces.mcp.early_answers import Doorman
 
 if TYPE_CHECKING:
-    from outcrop.app import Index
+    from outcrop.app.index import Index
 
 END = b""
 

@@ -14,16 +14,16 @@ from starlette.responses import Response as WebResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from outcrop.app import Index
+from outcrop.app.index import Index
 from outcrop.errors import UsageError
 from outcrop.surfaces.web import problems, router
-from outcrop.surfaces.web.access import Doorkeeper
-from outcrop.surfaces.web.addresses import Addresses
-from outcrop.surfaces.web.guard import MCP, Guard
-from outcrop.surfaces.web.limits import Bounds
-from outcrop.surfaces.web.links import Links, links_for
-from outcrop.surfaces.web.messages import OWNER, Request, Response, parse_query
-from outcrop.surfaces.web.site import Site
+from outcrop.surfaces.web.auth import Doorkeeper
+from outcrop.surfaces.web.http import OWNER, Request, Response, parse_query
+from outcrop.surfaces.web.middleware import MCP, Guard
+from outcrop.surfaces.web.pages.links import Links, links_for
+from outcrop.surfaces.web.pages.urls import Addresses
+from outcrop.surfaces.web.rate_limit import Bounds
+from outcrop.surfaces.web.view_model import Site
 
 BASE = "/ext"
 

@@ -22,22 +22,22 @@ from urllib.parse import quote
 
 from platformdirs import user_cache_path
 
-from outcrop.app import open
-from outcrop.choice import make_embedder
-from outcrop.config import load_settings
+from outcrop.app.index import open
+from outcrop.config.settings import load_settings
+from outcrop.core.model import Kind, Mode
+from outcrop.embedders.factory import make_embedder
 from outcrop.errors import OutcropError, UsageError
-from outcrop.model import Kind, Mode
-from outcrop.sources.fossil_capabilities import capabilities_of, may_see
-from outcrop.sources.fossil_repository import opened, setting
-from outcrop.surfaces.extroot import CHECK
+from outcrop.sources.fossil.capabilities import capabilities_of, may_see
+from outcrop.surfaces.install.fossil_ext import CHECK
 from outcrop.surfaces.render import outcome
-from outcrop.surfaces.web.addresses import Addresses
-from outcrop.surfaces.web.links import FossilLinks
-from outcrop.surfaces.web.messages import Reader, Request, Response, parse_query
+from outcrop.surfaces.web.http import Reader, Request, Response, parse_query
+from outcrop.surfaces.web.pages.links import FossilLinks
+from outcrop.surfaces.web.pages.templates import keep_compiled
+from outcrop.surfaces.web.pages.urls import Addresses
 from outcrop.surfaces.web.problems import FIX_FOR_STRANGERS, error_page, problem
-from outcrop.surfaces.web.rendering import keep_compiled
 from outcrop.surfaces.web.router import respond
-from outcrop.surfaces.web.site import Site
+from outcrop.surfaces.web.view_model import Site
+from outcrop.vcs.fossil import opened, setting
 
 SECONDS = 20
 """How long a request may take. Fossil waits for as long as the program runs."""

@@ -10,9 +10,9 @@ from typing import Any
 
 from outcrop.errors import OutcropError, UnknownArtifact, UsageError
 from outcrop.surfaces.render import explain, harmless_line, outcome
-from outcrop.surfaces.web.messages import Request, Response
-from outcrop.surfaces.web.rendering import Crumb, page
-from outcrop.surfaces.web.site import Site
+from outcrop.surfaces.web.http import Request, Response
+from outcrop.surfaces.web.pages.templates import Crumb, page
+from outcrop.surfaces.web.view_model import Site
 
 PROBLEM = "application/problem+json"
 """RFC 9457."""

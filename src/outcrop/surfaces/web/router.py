@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from outcrop.surfaces.web import api, openapi, problems
-from outcrop.surfaces.web.assets import STATIC, content
-from outcrop.surfaces.web.catalog_page import catalog_page
-from outcrop.surfaces.web.links import Links
-from outcrop.surfaces.web.messages import Request, Response
+from outcrop.surfaces.web import problems
+from outcrop.surfaces.web.api import openapi, operations
+from outcrop.surfaces.web.http import Request, Response
+from outcrop.surfaces.web.pages.assets import STATIC, content
+from outcrop.surfaces.web.pages.catalog import catalog_page
+from outcrop.surfaces.web.pages.links import Links
+from outcrop.surfaces.web.pages.search import search_page
+from outcrop.surfaces.web.pages.viewer import view_page
 from outcrop.surfaces.web.problems import NoSuchPage, WrongMethod
-from outcrop.surfaces.web.search_page import search_page
-from outcrop.surfaces.web.site import Site
-from outcrop.surfaces.web.view_page import view_page
+from outcrop.surfaces.web.view_model import Site
 
 FOR_EVER = "public, max-age=31536000, immutable"
 
@@ -35,7 +36,9 @@ def respond(site: Site, links: Links, request: Request, method: str = "GET") -> 
 
 def _respond(site: Site, links: Links, request: Request, method: str) -> Response:
     view, _, rest = request.path.partition("/")
-    known = request.path in ("search", "view", "catalog") or (view == "api" and rest in (*api.OPERATIONS, openapi.NAME))
+    known = request.path in ("search", "view", "catalog") or (
+        view == "api" and rest in (*operations.OPERATIONS, openapi.NAME)
+    )
     static = view == "static" and rest in STATIC
     if not (known or static):
         raise NoSuchPage("there is nothing at this address", "Begin at the search page")
@@ -51,4 +54,4 @@ def _respond(site: Site, links: Links, request: Request, method: str) -> Respons
         return catalog_page(site, request)
     if rest == openapi.NAME:
         return openapi.respond(request)
-    return api.respond(site, request, api.OPERATIONS[rest])
+    return operations.respond(site, request, operations.OPERATIONS[rest])

@@ -1,0 +1,304 @@
+"""What a host can ask for by name: the ``vectors.*`` registry, shared by the command line, MCP and programs.
+
+Each capability is a function here. Its keyword-only parameters are its arguments, their annotations its JSON Schema and
+its check, its docstring its documentation. Arguments and results are plain JSON values.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from outcrop import chunking
+from outcrop.app import index as app
+from outcrop.app.index import Index
+from outcrop.core import model
+from outcrop.core.model import Kind, Mode
+from outcrop.core.schema import Schema, check_arguments, schema_of
+from outcrop.embedders import check
+from outcrop.errors import FormatError, UsageError
+from outcrop.text.kinds import kind_of
+
+Names = str | list[str] | None
+Paths = Annotated[str | list[str] | None, "only paths that match a pattern in .gitignore syntax"]
+Corpora = Annotated[Names, "only these corpora, as one ranking"]
+
+
+class Document(TypedDict):
+    """A text to be cut."""
+
+    text: Annotated[str, "the whole text; a notebook's JSON"]
+    path: NotRequired[Annotated[str | None, "where it stands: decides how it is cut, and its kind"]]
+    kind: NotRequired[Annotated[Kind, "what it is, where the path does not say it"]]
+
+
+class Record(TypedDict):
+    """A text of the caller's own."""
+
+    id: Annotated[str, "the caller's own name for it, unique in its corpus"]
+    text: Annotated[str, "what is embedded and found"]
+    kind: NotRequired[Annotated[Kind, "doc unless given"]]
+    path: NotRequired[Annotated[str | None, "a path to be shown and filtered by"]]
+    project: NotRequired[Annotated[str, "slug of the project it belongs to; empty for this one"]]
+    metadata: NotRequired[Annotated[dict[str, Any], "any JSON object; comes back in hits"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """One thing that can be asked for.
+
+    Attributes:
+        name: ``vectors.query`` …
+        summary: What it does, in one sentence.
+        documentation: The same with its result.
+        schema: JSON Schema of its arguments.
+        function: Does it; takes an open index, and the arguments by name.
+    """
+
+    name: str
+    summary: str
+    documentation: str
+    schema: Schema
+    function: Callable[..., Any]
+
+
+def embed(
+    index: Index,
+    *,
+    texts: Annotated[list[str], "what to embed"],
+    role: Annotated[Literal["passage", "query"], "a text to be found, or a question"] = "passage",
+) -> dict[str, Any]:
+    """Turn texts into vectors with the embedder that is set.
+
+    Returns ``space``, ``dim``, ``address`` (null when the text stayed in the process) and ``vectors``, one list of
+    numbers a text, each of length 1.
+    """
+    embedder = index.embedder
+    made = embedder.embed_passages(texts) if role == "passage" else embedder.embed_queries(texts)
+    return {
+        "space": embedder.space.id,
+        "dim": embedder.space.dim,
+        "address": embedder.address,
+        "vectors": [[float(number) for number in row] for row in made],
+    }
+
+
+def chunk(index: Index, *, documents: Annotated[list[Document], "what to cut"]) -> dict[str, Any]:
+    """Cut documents into passages exactly as a build does, storing and embedding nothing.
+
+    Returns ``documents``: for each its ``path``, ``kind``, ``chunks`` (with ``seq``, ``text``, ``first_line``,
+    ``last_line``, ``name``, ``part``, ``cell``, ``cell_id`` and ``seconds``) and ``error`` (null, or why it could not
+    be cut).
+    """
+    return {"documents": [_cut(index, document) for document in documents]}
+
+
+def _cut(index: Index, document: Document) -> dict[str, Any]:
+    path = document.get("path")
+    kind = document.get("kind") or (Kind.DOC if path is None else kind_of(path, index.settings.kinds))
+    made: dict[str, Any] = {"path": path, "kind": kind, "chunks": [], "error": None}
+    try:
+        chunks = chunking.chunk(document["text"], path, Kind(kind))
+    except FormatError as error:
+        return made | {"error": error.what}
+    return made | {"chunks": [asdict(each) for each in chunks]}
+
+
+def build(
+    index: Index,
+    *,
+    corpus: Annotated[str | None, "name of a corpus of one's own; null for the two that every index has"] = None,
+    paths: Annotated[list[str] | None, "files, folders and patterns that are the corpus, from the root"] = None,
+    prune: Annotated[bool, "forget what this corpus's builds put in and the list no longer names"] = True,
+    rebuild: Annotated[bool, "drop everything first and embed it all again"] = False,
+) -> dict[str, Any]:
+    """Bring a corpus up to date: the paths that are named are the corpus, what is unchanged is left alone.
+
+    Returns ``revision``, the counts ``added``, ``unchanged``, ``removed``, ``chunks``, ``embedded``, ``reused``,
+    ``characters`` and ``cut``, ``skipped`` (each with ``path``, ``reason`` and ``detail``), ``seconds`` and
+    ``complete``.
+    """
+    return _fields(index.build(corpus=corpus, paths=paths, prune=prune, rebuild=rebuild))
+
+
+def upsert(
+    index: Index,
+    *,
+    records: Annotated[list[Record], "texts of the caller's own"],
+    corpus: Annotated[str, "the corpus that they are found in"] = "records",
+) -> dict[str, Any]:
+    """Put records in, or replace those of the same id; what did not change is not embedded again.
+
+    Returns the counts ``added``, ``changed``, ``unchanged``, ``embedded``, ``reused`` and ``characters``, and
+    ``seconds``.
+    """
+    return _fields(index.upsert([_record(record) for record in records], corpus=corpus))
+
+
+def _record(fields: Record) -> model.Record:
+    kind = Kind(fields.get("kind", Kind.DOC))
+    return model.Record(
+        id=fields["id"],
+        text=fields["text"],
+        kind=kind,
+        path=fields.get("path"),
+        project=fields.get("project", ""),
+        metadata=fields.get("metadata", {}),
+    )
+
+
+def index_status(index: Index) -> dict[str, Any]:
+    """Say what is indexed, where, and how current it is. Sends nothing, loads no model.
+
+    Returns what ``outcrop status --json`` prints: ``collections`` with their sizes, ``stale``, ``complete``, ``space``,
+    ``embedder`` and ``address`` among others.
+    """
+    return _fields(index.status())
+
+
+def query(
+    index: Index,
+    *,
+    texts: Annotated[list[str], "the questions"],
+    corpus: Corpora = None,
+    kind: Annotated[Names, "only these kinds"] = None,
+    project: Annotated[Names, "only these projects; empty for this one"] = None,
+    path: Paths = None,
+    k: Annotated[int, "how many hits for each question at most"] = 10,
+    min_score: Annotated[float | None, "leave out hits whose vectors are less near"] = None,
+    mode: Annotated[Mode, "by meaning and words, by meaning, or by words"] = Mode.HYBRID,
+) -> dict[str, Any]:
+    """Answer several questions at once; they are embedded in one call.
+
+    Returns ``answers``, one a question, in order, each with ``mode``, ``reason``, ``stale``, ``space`` and ``hits``.
+    """
+    answers = index.query(
+        texts, corpus=corpus, kind=kind, project=project, path=path, k=k, min_score=min_score, mode=mode
+    )
+    return {"answers": [_fields(answer) for answer in answers]}
+
+
+def clear(
+    index: Index,
+    *,
+    corpus: Annotated[str | None, "drop this corpus, or only the records of it that ids names"] = None,
+    ids: Annotated[list[str] | None, "drop the records with these ids"] = None,
+    space: Annotated[str | None, "drop the vectors of this space"] = None,
+    everything: Annotated[bool, "drop the whole index"] = False,
+) -> dict[str, Any]:
+    """Drop records by id, a corpus, the vectors of a space, or everything. The files themselves are not touched.
+
+    Returns ``freed`` (bytes on disk) and ``removed`` (records that were named by id).
+    """
+    if ids is not None and not space and not everything:
+        return {"freed": 0, "removed": index.remove(ids, corpus=corpus or "records")}
+    if sum(map(bool, (corpus, space, everything))) != 1 or ids is not None:
+        raise UsageError("vectors.index.clear takes exactly one of corpus, space, ids and everything", "Name one")
+    return {"freed": index.clear(corpus=corpus, space=space), "removed": 0}
+
+
+def embedder_status(index: Index) -> dict[str, Any]:
+    """Say which embedder is set and where it sends text. Sends nothing.
+
+    Returns ``space``, ``model``, ``dim``, ``max_tokens``, ``address``, ``leaves``, ``allowed``, ``token`` (its name)
+    and ``proxy``.
+    """
+    return _fields(check.status(index.embedder))
+
+
+def embedder_test(index: Index) -> dict[str, Any]:
+    """Embed four sentences of its own in one real call, and tell whether meaning brings two of them together.
+
+    Returns ``space``, ``address``, ``seconds``, ``dim``, ``norm``, ``near``, ``far`` and ``understands``.
+    """
+    return _fields(check.test(index.embedder))
+
+
+def probe(
+    index: Index,
+    *,
+    notebook: Annotated[str | None, "an .ipynb file; null for the one that comes along"] = None,
+    question: Annotated[str | None, "worded unlike its answer"] = None,
+    expected: Annotated[str | None, "a piece of the cell that answers it"] = None,
+) -> dict[str, Any]:
+    """Ask one notebook a question through the shipped query, with every embedder that is available.
+
+    Returns ``question``, ``expected``, ``cell``, ``cells``, ``columns`` (one an embedder), ``control`` (the same words
+    by keyword) and ``passed``.
+    """
+    return _fields(index.probe(None if notebook is None else Path(notebook), question, expected))
+
+
+_NAMED: Mapping[str, Callable[..., Any]] = {
+    "vectors.embed": embed,
+    "vectors.chunk": chunk,
+    "vectors.index.build": build,
+    "vectors.index.upsert": upsert,
+    "vectors.index.status": index_status,
+    "vectors.query": query,
+    "vectors.index.clear": clear,
+    "vectors.embedder.status": embedder_status,
+    "vectors.embedder.test": embedder_test,
+    "vectors.probe": probe,
+}
+
+
+def _register(name: str, function: Callable[..., Any]) -> Capability:
+    documentation = " ".join((function.__doc__ or "").split())
+    return Capability(name, documentation.partition(" Returns ")[0], documentation, schema_of(function), function)
+
+
+REGISTRY: Mapping[str, Capability] = {name: _register(name, function) for name, function in _NAMED.items()}
+"""Every capability by its name."""
+
+
+def call(
+    name: str,
+    args: Mapping[str, Any] | None = None,
+    *,
+    index: Index | None = None,
+    directory: str | os.PathLike[str] = ".",
+) -> Any:
+    """Do what a capability does.
+
+    Args:
+        name: ``vectors.query`` and so on, see :data:`REGISTRY`.
+        args: Its arguments by name.
+        index: The index to work on; None opens the one that ``directory`` is in.
+        directory: A folder in the repository.
+
+    Returns:
+        Plain JSON values.
+
+    Raises:
+        UsageError: No such capability, or an argument that is missing, unknown or mistyped; it is named.
+        OutcropError: As the capability does.
+    """
+    capability = REGISTRY.get(name)
+    if capability is None:
+        raise UsageError(f"there is no capability {name!r}", f"There is: {', '.join(REGISTRY)}")
+    arguments = dict(args or {})
+    check_arguments(capability.function, arguments, name)
+    if index is not None:
+        return capability.function(index, **arguments)
+    with app.open(directory) as opened:
+        return capability.function(opened, **arguments)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """A dataclass as a JSON object."""
+    return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses and tuples as JSON has them."""
+    if hasattr(value, "__dataclass_fields__"):
+        return _fields(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | frozenset):
+        return [_plain(each) for each in value]
+    return str(value) if isinstance(value, Path | Kind | Mode) else value

@@ -1,0 +1,308 @@
+"""What an index holds: by corpus, kind, project and folder, how current it is, and what was left out and why.
+
+Everything counts from the same list of holdings, so that whoever may see only some kinds gets numbers, names and
+folders of these alone. No path of this machine is in it: it may be shown to strangers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from outcrop.core.model import Kind, Skipped, SkipReason, Space
+from outcrop.core.protocols import Embedder, Guard, Source, VectorStore
+from outcrop.core.reports import SpaceStatus
+from outcrop.core.rows import Holding
+
+DEPTH = 3
+"""Levels of folders that a picture can show; what lies deeper counts for the folder above it."""
+
+_PLACELESS = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM})
+"""Kinds whose path, if any, names a page and not a file in a folder."""
+
+_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_NUMBER_BYTES = 4
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How much there is of something.
+
+    Attributes:
+        name: A corpus, kind or project; empty for this repository's own project and for the whole.
+        artifacts: Artifacts; one that stands at several places counts once.
+        chunks: Passages of them.
+        embedded: How many passages have a vector in the space that is searched.
+        characters: Characters of text.
+        bytes: Bytes of text and of these vectors.
+    """
+
+    name: str
+    artifacts: int
+    chunks: int
+    embedded: int
+    characters: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What one corpus holds of one kind of one project."""
+
+    corpus: str
+    project: str
+    kind: Kind
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """One corpus, and how current it is.
+
+    Attributes:
+        tally: What it holds.
+        revision: What its last complete build is current to, the oldest where several builds put something in; None
+            where one was never complete, and for records, which come from no source.
+        stale: Whether the source moved on since, or a build was never complete.
+    """
+
+    tally: Tally
+    revision: str | None
+    stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder with everything below it. A file with two paths counts at both.
+
+    Attributes:
+        name: Its own name; for the root of a tree the project, empty for this repository.
+        path: Its path, without a slash at the end; empty for the root.
+        artifacts: Artifacts in it and below.
+        chunks: Passages of them.
+        characters: Characters of text.
+        bytes: Bytes of text and vectors.
+        children: Folders in it, largest first.
+    """
+
+    name: str
+    path: str
+    artifacts: int
+    chunks: int
+    characters: int
+    bytes: int
+    children: tuple[Folder, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """What was left out for one reason."""
+
+    reason: SkipReason
+    count: int
+    files: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """What is indexed, in all.
+
+    Attributes:
+        source: ``folder``, ``git`` or ``fossil``.
+        project: Slug of the repository.
+        exists: Whether there is an index.
+        space: The space that search scans, None without an index.
+        embedder: The space of the embedder that is set.
+        current: What the source is at now; empty for who may not see its files.
+        stale: Whether a corpus is behind it, or none was ever complete.
+        complete: Share of the passages that have a vector in the space that is searched, 0 to 1.
+        bytes: Size on disk; None for who may not see everything.
+        total: Everything together.
+        corpora: One line a corpus.
+        kinds: One line a kind.
+        projects: One line a project, this repository's own first.
+        spaces: Spaces with vectors; for who may not see everything only the one that is searched.
+        cells: Corpus by project by kind.
+        folders: A tree for each project that has files, largest first after this repository's own.
+        omissions: What the last build left out, most frequent reason first.
+        omissions_hidden: Whether some of that may be withheld from this reader.
+    """
+
+    source: str
+    project: str
+    exists: bool
+    space: str | None
+    embedder: str
+    current: str
+    stale: bool
+    complete: float
+    bytes: int | None
+    total: Tally
+    corpora: tuple[Corpus, ...]
+    kinds: tuple[Tally, ...]
+    projects: tuple[Tally, ...]
+    spaces: tuple[SpaceStatus, ...]
+    cells: tuple[Cell, ...]
+    folders: tuple[Folder, ...]
+    omissions: tuple[Omission, ...]
+    omissions_hidden: bool
+
+
+def catalog(
+    store: VectorStore,
+    source: Source,
+    embedder: Embedder,
+    *,
+    kinds: Collection[Kind] | None = None,
+    depth: int = DEPTH,
+) -> Catalog:
+    """Count what an index holds. Sends nothing, loads no model.
+
+    Args:
+        store: The view to count.
+        source: Where its material comes from: asked where it is now, and what was taken from the public since.
+        embedder: Named in the result, not used.
+        kinds: All that the reader may know of; None for everything.
+        depth: Levels of folders below the root.
+
+    Raises:
+        SourceError: The source cannot be read.
+        StoreError: The index exists and cannot be used.
+    """
+    exists = store.exists
+    current = source.revision(store.seen() if exists else {})
+    state = store.state() if exists else None
+    holdings: Sequence[Holding] = ()
+    skipped: Sequence[Skipped] = ()
+    revisions: Mapping[str, str] = {}
+    spaces: Sequence[SpaceStatus] = ()
+    if state is not None:
+        with store.snapshot():
+            holdings, skipped = store.holdings(), store.skipped()
+            revisions, spaces = store.revisions(), store.spaces()
+    shown = [each for each in _public(source, holdings) if kinds is None or each.kind in kinds]
+    space = None if state is None else state.space
+    total = _tally("", shown, space)
+    if kinds is not None and space is not None:
+        spaces = [SpaceStatus(space.id, total.embedded, total.embedded * space.dim * _NUMBER_BYTES)]
+    corpora = [
+        _corpus(_tally(name, some, space), some, revisions, current) for name, some in _by(shown, lambda it: it.corpus)
+    ]
+    sees_files = kinds is None or Kind.CODE in kinds
+    if not sees_files:
+        # A revision names a check-in.
+        corpora = [replace(each, revision=None) for each in corpora]
+    filed = [each for each in shown if each.path is not None and each.kind not in _PLACELESS]
+    return Catalog(
+        source=source.type,
+        project=source.project,
+        exists=exists,
+        space=None if space is None else space.id,
+        embedder=embedder.space.id,
+        current=current if sees_files else "",
+        stale=any(each.stale for each in corpora) or any(each != current for each in revisions.values()),
+        complete=total.embedded / total.chunks if total.chunks else float(bool(revisions)),
+        bytes=store.size() if kinds is None and exists else None,
+        total=total,
+        corpora=tuple(corpora),
+        kinds=tuple(_tally(name, some, space) for name, some in _by(shown, lambda it: it.kind)),
+        projects=tuple(_tally(name, some, space) for name, some in _by(shown, lambda it: it.project)),
+        spaces=tuple(spaces),
+        cells=tuple(
+            Cell(*name, _tally("", some, space))
+            for name, some in _by(shown, lambda it: (it.corpus, it.project, it.kind))
+        ),
+        folders=tuple(_tree(name, some, space, depth) for name, some in _by(filed, lambda it: it.project)),
+        omissions=_omissions(skipped, kinds),
+        omissions_hidden=kinds is not None and not frozenset(Kind) <= frozenset(kinds),
+    )
+
+
+def _public(source: Source, holdings: Sequence[Holding]) -> Sequence[Holding]:
+    """Without what was taken from the public since it was indexed."""
+    if not isinstance(source, Guard):
+        return holdings
+    hidden = source.withheld({it.hash: it.version for it in holdings if it.version and not it.project})
+    return [it for it in holdings if it.project or it.hash not in hidden]
+
+
+def _by(holdings: Iterable[Holding], key: Callable[[Holding], Key]) -> list[tuple[Key, list[Holding]]]:
+    groups: dict[Key, list[Holding]] = defaultdict(list)
+    for each in holdings:
+        groups[key(each)].append(each)
+    return sorted(groups.items())
+
+
+def _tally(name: str, holdings: Sequence[Holding], space: Space | None) -> Tally:
+    distinct = {(it.project, it.hash, it.part): it for it in holdings}.values()
+    embedded = sum(it.embedded for it in distinct)
+    return Tally(
+        name=name,
+        artifacts=len({(it.project, it.hash) for it in distinct}),
+        chunks=sum(it.chunks for it in distinct),
+        embedded=embedded,
+        characters=sum(it.characters for it in distinct),
+        bytes=sum(it.bytes for it in distinct) + _vector_bytes(embedded, space),
+    )
+
+
+def _vector_bytes(vectors: int, space: Space | None) -> int:
+    return 0 if space is None else vectors * space.dim * _NUMBER_BYTES
+
+
+def _corpus(tally: Tally, holdings: Sequence[Holding], revisions: Mapping[str, str], current: str) -> Corpus:
+    # Records and imported projects come from no listing of this source, so they cannot be behind it.
+    builders = {it.builder for it in holdings if it.version is not None}
+    behind = [revisions.get(builder) for builder in sorted(builders) if revisions.get(builder) != current]
+    return Corpus(tally, behind[0] if behind else current if builders else None, bool(behind))
+
+
+def _tree(project: str, holdings: Sequence[Holding], space: Space | None, depth: int) -> Folder:
+    """Sizes of every folder down to ``depth``, everything below included."""
+    distinct = {(it.path, it.hash, it.part): it for it in holdings}.values()
+    artifacts: dict[str, set[tuple[str | None, str]]] = defaultdict(set)
+    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for it in distinct:
+        size = it.bytes + _vector_bytes(it.embedded, space)
+        above = (it.path or "").split("/")[:-1][:depth]
+        for level in range(len(above) + 1):
+            path = "/".join(above[:level])
+            artifacts[path].add((it.path, it.hash))
+            total = sums[path]
+            total[0] += it.chunks
+            total[1] += it.characters
+            total[2] += size
+    below: dict[str, list[str]] = defaultdict(list)
+    for path in sums:
+        if path:
+            below[path.rpartition("/")[0]].append(path)
+
+    def folder(path: str) -> Folder:
+        children = sorted((folder(child) for child in below[path]), key=lambda it: (-it.bytes, it.name))
+        name = path.rpartition("/")[2] if path else project
+        chunks, characters, size = sums[path]
+        return Folder(name, path, len(artifacts[path]), chunks, characters, size, tuple(children))
+
+    return folder("")
+
+
+def _omissions(skipped: Sequence[Skipped], kinds: Collection[Kind] | None) -> tuple[Omission, ...]:
+    groups: dict[SkipReason, list[Skipped]] = defaultdict(list)
+    for item in skipped:
+        if kinds is None or _may_know(item, kinds):
+            groups[item.reason].append(item)
+    found = [Omission(reason, len(items), tuple(items)) for reason, items in groups.items()]
+    return tuple(sorted(found, key=lambda it: (-it.count, it.reason)))
+
+
+def _may_know(item: Skipped, kinds: Collection[Kind]) -> bool:
+    """Whether a reader of these kinds may know of something that was left out. Its kind was never determined."""
+    named = frozenset({Kind.CODE, Kind.WIKI, Kind.TECHNOTE})
+    # Tickets and posts have no name but their hash.
+    needed = named | {Kind.TICKET, Kind.FORUM} if _HASH.fullmatch(item.path) else named
+    return needed <= frozenset(kinds)

@@ -1,0 +1,400 @@
+"""The only place that knows which adapter serves which name, and the ``Index`` that people hold in their hands."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from outcrop.app import maintenance
+from outcrop.config.settings import Settings, load_settings
+from outcrop.core.model import Answer, Record
+from outcrop.core.protocols import Embedder, Source
+from outcrop.core.reports import (
+    BuildReport,
+    Exchanged,
+    ExportReport,
+    ImportReport,
+    NormaliseReport,
+    Plan,
+    Progress,
+    Status,
+    UpsertReport,
+)
+from outcrop.embedders.factory import is_model, make_embedder, other
+from outcrop.errors import OutcropError, UsageError
+from outcrop.search.engine import search
+from outcrop.search.query import Choice, Question, filter_of, mode_of
+from outcrop.stores.sqlite.store import SqliteStore
+from outcrop.transfer import service
+
+if TYPE_CHECKING:
+    from outcrop.embedders.http.consent import Consent
+    from outcrop.evaluation.probe import Candidate, Probe
+    from outcrop.indexing.scope import Scope
+    from outcrop.search.match import Matches
+
+
+def open(
+    path: str | os.PathLike[str] = ".",
+    *,
+    settings: Settings | Mapping[str, object] | None = None,
+    rev: str | None = None,
+    branch: str | None = None,
+    consent: Consent | None = None,
+) -> Index:
+    """Open the repository or folder that a path is in.
+
+    Args:
+        path: A folder, any folder inside a git working tree or a Fossil checkout (the whole repository is meant then),
+            or a Fossil repository file.
+        settings: Whole ``Settings``, or single ones by name (``{"embedder": "hash"}``) that are stronger than the
+            files and the environment; None for just these.
+        rev: A commit to look at instead of the working tree (git only).
+        branch: The branch whose files are meant instead of trunk's (Fossil only).
+        consent: Who is asked before text leaves the machine, and what they said so far; None where nobody can be
+            asked, so that text goes only to addresses that ``allow_remote`` names.
+
+    Returns:
+        An index, whether or not anything was built yet. Nothing is written until ``build``.
+
+    Raises:
+        NotARepository: No such folder, or ``rev`` outside a git repository.
+        UsageError: ``branch`` outside a Fossil repository.
+        BadConfig: A setting is wrong.
+    """
+    # Imported here: reading settings and finding the source is not needed to look at the class.
+    from outcrop.sources.discover import find_root, open_source
+    from outcrop.sources.options import Options, own_files
+
+    found = find_root(Path(path), rev, branch)
+    if not isinstance(settings, Settings):
+        settings = load_settings(found.root, settings)
+    options = Options(
+        max_bytes=settings.max_bytes,
+        exclude=(*settings.exclude, *own_files(settings.store, found.root)),
+        include_secrets=settings.include_secrets,
+        kinds=settings.kinds,
+        raw_cells=settings.raw_cells,
+    )
+    return Index(open_source(found, options), settings, consent)
+
+
+class Index:
+    """A repository or folder with its index. Use as a context manager, or call ``close``.
+
+    Attributes:
+        source: Where the material comes from.
+        settings: What is set, and where each value came from.
+        embedder: What turns text into vectors; loaded when first needed.
+        consent: Who is asked before text leaves the machine; for other embedders than this one.
+        store: Where chunks and vectors are, for what builds on an index; not for its users.
+    """
+
+    def __init__(self, source: Source, settings: Settings, consent: Consent | None = None) -> None:
+        self.source = source
+        self.settings = settings
+        self.embedder = make_embedder(settings, consent)
+        self.consent = consent
+        self.store = SqliteStore(
+            settings.store or source.store_path(), source.worktree, guest=_is_shared(settings.store, source)
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the database. Closing twice is fine."""
+        self.store.close()
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int = 10,
+        kind: Choice = None,
+        project: Choice = None,
+        corpus: Choice = None,
+        path: Choice = None,
+        mode: str = "hybrid",
+        min_score: float | None = None,
+        explain: bool = False,
+    ) -> Answer:
+        """Find the passages that answer a question.
+
+        Args:
+            query: The question, in any words.
+            k: How many hits at most.
+            kind: Only these kinds (``code``, ``doc`` …).
+            project: Only these projects; ``''`` or this repository's own slug for this one.
+            corpus: Only these corpora, searched as one ranking.
+            path: Only paths that match one of these patterns, written as in a .gitignore (``*.py``, ``src/**``).
+            mode: ``hybrid``, ``semantic`` or ``keyword``.
+            min_score: Leave out hits whose dot product is lower; keyword answers ignore it and say so.
+            explain: Let each hit say what its place in the list is made of.
+
+        Returns:
+            The hits, best first, with the mode that was really used and why, where it is not the one asked for.
+
+        Raises:
+            UsageError: Empty query, unknown mode, or a kind, project or corpus that does not exist.
+            StoreError: The index exists and cannot be used.
+        """
+        wanted = filter_of(kind, project, corpus, path)
+        question = Question(query, mode_of(mode), k, wanted, min_score, explain)
+        return search(question, self.store, self.source, self.embedder, self._search_files)
+
+    def query(
+        self,
+        texts: Sequence[str],
+        *,
+        k: int = 10,
+        kind: Choice = None,
+        project: Choice = None,
+        corpus: Choice = None,
+        path: Choice = None,
+        mode: str = "hybrid",
+        min_score: float | None = None,
+    ) -> list[Answer]:
+        """Answer several questions, embedded in one call. Otherwise as :meth:`search`, one answer a question."""
+        # Imported here: a single question starts sooner without it.
+        from outcrop.search.engine import search_all
+
+        wanted = filter_of(kind, project, corpus, path)
+        questions = [Question(text, mode_of(mode), k, wanted, min_score) for text in texts]
+        return search_all(questions, self.store, self.source, self.embedder, self._search_files)
+
+    def _search_files(self, question: Question, reason: str | None) -> Answer:
+        # Imported here: only a source without an index needs it.
+        from outcrop.search.fallback import search_files
+
+        scopes = [self._scope(name, None, True) for name, _ in self.settings.corpora]
+        return search_files(question, self.source, SqliteStore(None, self.source.worktree), scopes, reason)
+
+    def match(self, documents: Sequence[str], queries: Sequence[str], *, k: int = 1) -> Matches:
+        """Score every document for every query, all embedded up front.
+
+        Args:
+            documents: What can be chosen.
+            queries: What it is chosen for.
+            k: How many best documents to name for each query.
+
+        Returns:
+            The score matrix and the best documents; none with the ``hash`` embedder, and the reason.
+
+        Raises:
+            UsageError: A blank text.
+            EmbedderError: As the embedder does.
+        """
+        # Imported here, as what follows: a search needs neither.
+        from outcrop.search import match as matching
+
+        if not is_model(self.settings):
+            return matching.off(queries)
+        return matching.match(documents, queries, self.embedder, k)
+
+    def probe(self, notebook: Path | None = None, question: str | None = None, expected: str | None = None) -> Probe:
+        """Test whether a passage is found by its meaning, with every embedder that is available here.
+
+        Args:
+            notebook: An ``.ipynb`` file; None for the one that comes along. With it, both others are needed.
+            question: What to ask it, worded unlike its answer.
+            expected: A piece of the cell that answers it.
+
+        Raises:
+            UsageError: Something is missing, or not exactly one cell holds the expected text.
+        """
+        from outcrop.evaluation import probe
+
+        task = probe.load_task(notebook, question, expected)
+        return probe.probe(task, list(probe_candidates(self.settings, self.consent)), lambda: SqliteStore(None))
+
+    def build(
+        self,
+        *,
+        corpus: str | None = None,
+        paths: Iterable[str | os.PathLike[str]] | None = None,
+        prune: bool = True,
+        progress: Callable[[Progress], None] | None = None,
+        rebuild: bool = False,
+    ) -> BuildReport:
+        """Bring the index up to date: chunk and embed what is new or changed, drop what is gone.
+
+        Args:
+            corpus: A corpus of one's own; None for ``code`` and ``docs``, which hold everything there is.
+            paths: What belongs to that corpus: files, folders and patterns (``notes/**/*.ipynb``), absolute or from
+                the root; None for those that the setting ``corpora`` names. The list *is* the corpus. Markdown cells
+                of notebooks go to ``docs``.
+            prune: Whether what an earlier build of this corpus put in, and the list no longer names, goes.
+            progress: Told how far it is.
+            rebuild: Drop everything first and embed it all again; also the way out of a damaged index.
+
+        Raises:
+            UsageError: A corpus without paths or the other way round, or a path outside of the source.
+            StoreLocked: Another process is building.
+            EmbedderError: What was done so far is kept; the next build goes on.
+            StoreError: The index cannot be written.
+        """
+        # Imported here: a search never chunks.
+        from outcrop.indexing.build import build
+
+        scope = self._scope(corpus, paths, prune)
+        if rebuild and corpus is not None:
+            raise UsageError("a rebuild is of the whole index, not of one corpus", "Clear that corpus, then build it")
+        if rebuild:
+            maintenance.start_over(self.store, named=self.settings.store is not None)
+        # Somebody who keeps the index elsewhere has not asked for blobs in the repository.
+        publisher = None if self.settings.store or corpus is not None else service.publisher(self.source, self.store)
+        report = build(self.source, self.store, self.embedder, progress, publisher, scope)
+        if self.store.file.guest:
+            service.warn_of_readers(self.source, self.store.names().kinds)
+        return report
+
+    def import_blobs(
+        self, folder: str | os.PathLike[str] | None = None, *, progress: Callable[[Progress], None] | None = None
+    ) -> ImportReport:
+        """Fill the index from vectors that came with the repository, or from an exported folder. No model is asked.
+
+        Args:
+            folder: Where an export is; None for what came with the repository.
+            progress: Told how far it is.
+
+        Raises:
+            UsageError: A source that vectors do not travel with, or an export of something else.
+            SpaceMismatch: The vectors are another model's than the embedder's.
+            StoreError: There are none, or the index cannot be written.
+        """
+        place = None if folder is None else Path(folder)
+        return service.bring_in(self.source, self.store, self.embedder.space, place, progress or (lambda _: None))
+
+    def export(self, folder: str | os.PathLike[str] | None = None) -> ExportReport:
+        """Lay the vectors out in a folder; or in the repository, from where git or Fossil moves them.
+
+        Only what is in the commit that is checked out (git) or public at the tip (Fossil) is ever exported.
+        """
+        return service.export(self.source, self.store, None if folder is None else Path(folder))
+
+    def push(self, remote: str | None = None, *, unpublished: bool = False) -> Exchanged:
+        """Let another copy of the repository have the vectors; see :func:`outcrop.transfer.service.push`."""
+        return service.push(self.source, self.store, remote, unpublished)
+
+    def pull(self, remote: str | None = None) -> Exchanged:
+        """Get the vectors that another copy of the repository has; ``import_blobs`` then fills the index."""
+        return service.pull(self.source, self.embedder.space, remote)
+
+    def normalize(self) -> NormaliseReport:
+        """Bring every stored vector to length 1, and every blob that came with the repository to the present form.
+
+        Raises:
+            FormatError: Blobs of older tools do not tell how long their vectors are.
+            StoreError: The index cannot be written.
+        """
+        from outcrop.transfer.sync import normalise
+
+        return normalise(self.store, service.transfer_of(self.source), self.embedder.space)
+
+    def plan(
+        self, *, corpus: str | None = None, paths: Iterable[str | os.PathLike[str]] | None = None, prune: bool = True
+    ) -> Plan:
+        """What ``build`` would do. Writes nothing and embeds nothing."""
+        from outcrop.indexing.build import plan
+
+        return plan(self.source, self.store, self.embedder, self._scope(corpus, paths, prune))
+
+    def _scope(self, corpus: str | None, paths: Iterable[str | os.PathLike[str]] | None, prune: bool) -> Scope:
+        from outcrop.indexing.scope import Scope, own_scope
+
+        if corpus is not None and paths is None:
+            paths = dict(self.settings.corpora).get(corpus)
+        if (corpus is None) != (paths is None):
+            raise UsageError(
+                "a corpus of one's own needs a name and the paths that belong to it",
+                "Give both, or set the paths once and for all: corpora",
+            )
+        if corpus is None or paths is None:
+            return Scope(raw_cells=self.settings.raw_cells)
+        return own_scope(corpus, paths, self.source.root, prune, self.settings.raw_cells)
+
+    def upsert(self, records: Sequence[Record], *, corpus: str = "records") -> UpsertReport:
+        """Put texts of one's own in, or replace those of the same id; what did not change is not embedded again.
+
+        They are found like any passage, belong to every view, and no build prunes them. They never leave with the
+        vectors that travel with a repository.
+
+        Args:
+            records: The texts.
+            corpus: The corpus that they are found in.
+
+        Raises:
+            UsageError: One of them cannot be a record; nothing is stored then.
+            StoreLocked: Another process is writing.
+            EmbedderError: The records are stored; the next call embeds what is left.
+        """
+        from outcrop.core.names import check_corpus
+        from outcrop.indexing.upsert import upsert
+
+        return upsert(records, check_corpus(corpus), self.store, self.embedder)
+
+    def remove(self, ids: Collection[str], *, corpus: str = "records") -> int:
+        """Take records out by their ids. Returns how many of them were there."""
+        from outcrop.indexing.upsert import remove
+
+        return remove(ids, corpus, self.store)
+
+    def status(self) -> Status:
+        """What is indexed, and whether it is current. Sends nothing, loads no model."""
+        return maintenance.status(self.source, self.store, self.embedder)
+
+    def clear(self, *, corpus: str | None = None, space: str | None = None) -> int:
+        """Drop a corpus of this view, the vectors of a space, or (without arguments) everything.
+
+        With a corpus goes also what its builds put into others, and its records.
+
+        Returns:
+            Bytes freed on disk.
+
+        Raises:
+            UsageError: No such corpus or space.
+            StoreLocked: Another process is building.
+        """
+        return maintenance.clear(self.store, corpus, space, named=self.settings.store is not None)
+
+
+def _is_shared(store: Path | None, source: Source) -> bool:
+    """Whether the index lives in a Fossil repository, which is much more than an index."""
+    if store is None:
+        return source.type == "fossil"
+    # Imported here: hardly anybody names a file.
+    from outcrop.vcs.fossil import is_repository
+
+    return store.is_file() and is_repository(store)
+
+
+def probe_candidates(settings: Settings, consent: Consent | None = None) -> Iterator[Candidate]:
+    """The embedder that is set, then every other one that could be used here without sending text off the machine.
+
+    An embedder that cannot be used shows it when it is asked: what is not installed, not running or has no model.
+    """
+    # Imported here: an index needs none of this.
+    from outcrop.embedders import check
+    from outcrop.evaluation.probe import Candidate
+
+    yield Candidate(settings.embedder, make_embedder(settings, consent), True, is_model(settings))
+    for name in ("local", "ollama", "endpoint", "hash"):
+        if name == settings.embedder or (name == "endpoint" and settings.endpoint_url is None):
+            continue
+        chosen = other(settings, name)
+        try:
+            embedder: Embedder | OutcropError = make_embedder(chosen, consent)
+        except OutcropError as error:
+            embedder = error
+        if not isinstance(embedder, OutcropError) and check.status(embedder).leaves is not False:
+            continue
+        yield Candidate(name, embedder, False, is_model(chosen))

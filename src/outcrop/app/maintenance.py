@@ -1,0 +1,148 @@
+"""Looking after an index: what it holds, and dropping it in part or whole."""
+
+from __future__ import annotations
+
+from outcrop.core.model import Filter, Space
+from outcrop.core.protocols import Embedder, Source
+from outcrop.core.reports import Status
+from outcrop.errors import (
+    IndexMissing,
+    SchemaTooNew,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    UnknownCorpus,
+    UsageError,
+)
+from outcrop.stores.sqlite.store import SqliteStore
+
+
+def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
+    """What is indexed, and whether it is current. Sends nothing, loads no model."""
+    # Imported here: a search asks nobody who keeps the index current.
+    from outcrop.app import watch_lock
+
+    exists = store.exists
+    current = source.revision(store.seen() if exists else {})
+    state = store.state() if exists else None
+    done = store.revisions() if exists else {}
+    if state is not None and not done and not store.has_members():
+        # Records alone come from nowhere, so they cannot be behind it.
+        done = {"": current}
+    behind = [revision for revision in done.values() if revision != current]
+    # Imported projects have a share of their own.
+    embedded, chunks = store.progress(state.space, Filter(imported=False)) if state else (0, 0)
+    return Status(
+        source=source.type,
+        root=str(source.root),
+        project=source.project,
+        store=str(store.path),
+        exists=exists,
+        bytes=store.size(),
+        revision=next(iter(behind or done.values()), None),
+        current=current,
+        stale=bool(behind) or not done,
+        complete=embedded / chunks if chunks else float(bool(done)),
+        writer=store.is_being_written(),
+        space=state.space.id if state else None,
+        embedder=embedder.space.id,
+        address=embedder.address,
+        collections=tuple(store.collections()) if exists else (),
+        spaces=tuple(store.spaces()) if exists else (),
+        skipped=tuple(store.skipped()) if exists else (),
+        watcher=watch_lock.read(store),
+        projects=tuple(store.project_statuses()),
+    )
+
+
+def clear(store: SqliteStore, corpus: str | None, space: str | None, *, named: bool) -> int:
+    """Drop a corpus, the vectors of a space, or (without either) everything.
+
+    Args:
+        store: The index.
+        corpus: A corpus of this view.
+        space: Id of a space.
+        named: Whether somebody typed the path of the index; it may then be a file of anything.
+
+    Returns:
+        Bytes freed on disk.
+
+    Raises:
+        UsageError: No such corpus or space.
+        StoreLocked: Another process is building.
+        StoreDamaged: The named file is no index, and was left alone.
+    """
+    before = store.size()
+    if corpus is None and space is None:
+        _drop(store, named)
+        return before - store.size()
+    if not store.exists:
+        raise IndexMissing("there is no index to clear", "Nothing needs to be done")
+    with store.writing():
+        if corpus is not None:
+            known = store.names().corpora
+            if corpus not in known:
+                raise UnknownCorpus(f"no corpus {corpus!r} in this index", f"There is: {', '.join(sorted(known))}")
+            store.clear(corpus=corpus)
+        if space is not None:
+            store.clear(space=_stored_space(store, space))
+    return max(0, before - store.size())
+
+
+def _stored_space(store: SqliteStore, name: str) -> Space:
+    there = {entry.space: entry for entry in store.spaces()}
+    if name not in there:
+        raise UsageError(f"no vectors of {name!r} in this index", f"There is: {', '.join(there) or 'none'}")
+    model, _, dim = name.rpartition("-")
+    return Space(model, int(dim))
+
+
+def start_over(store: SqliteStore, *, named: bool) -> None:
+    """Make ready for a build from nothing: what sources gave goes, records of callers stay where they can be read.
+
+    Raises:
+        StoreLocked: Another process is building.
+        StoreDamaged: The named file is no index, and was left alone.
+    """
+    if not store.path.exists():
+        return
+    try:
+        if not store.file.guest and not store.holds_others():
+            # Nothing in it is worth keeping, so that even tables which are not as they should be are no obstacle.
+            _drop(store, named)
+        elif store.exists:
+            with store.writing():
+                store.forget()
+    except (StoreLocked, StoreFull):
+        raise
+    except StoreError:
+        # Whatever else is wrong with it, starting over is the way out that every such message names.
+        _drop(store, named)
+
+
+def _drop(store: SqliteStore, named: bool) -> None:
+    """Remove the index: our own file whole, whatever state it is in; our tables alone where the file is more."""
+    if not store.path.exists():
+        return
+    if store.file.guest:
+        if store.exists:
+            with store.writing():
+                store.clear()
+        return
+    if named and not _is_ours(store):
+        # A path that somebody typed may be anything; only our own file is ours to delete.
+        raise StoreDamaged(
+            f"{store.path} is not an index that can be read, and was left alone",
+            "Delete it yourself, or name another file with --store",
+        )
+    store.remove()
+
+
+def _is_ours(store: SqliteStore) -> bool:
+    try:
+        return store.exists
+    except SchemaTooNew:
+        return True
+    except StoreDamaged:
+        return False

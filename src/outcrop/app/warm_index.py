@@ -1,0 +1,144 @@
+"""One index, open as long as the server runs, whose model loads while nobody waits for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from outcrop.core.model import Answer, Mode
+from outcrop.errors import OutcropError
+
+if TYPE_CHECKING:
+    from outcrop.app.index import Index
+
+PATIENCE = 2.0
+"""Seconds that a question waits for the model. It loads in half a second, in two where its fast form is made first,
+once on a machine. Words at once serve an agent better than meaning that does not come."""
+
+LOADING = "the model is still loading, so the words decided; ask again in a moment for hits by meaning"
+
+LOADED_AT_START = ("local", "hash")
+"""Embedders that are made ready before the first question. Others have a package that may fetch a model from the
+network, or a server that would be sent a text: nobody asked for either yet."""
+
+
+class Service:
+    """An index for many threads, opened when it is first needed.
+
+    Args:
+        open_index: Opens it.
+        is_current: Whether an open index still is what ``open_index`` would give; asked before every call.
+        keeps: Whether the index is closed with this service. False where somebody else uses it too.
+        patience: Seconds that a question waits for a model that is loading.
+    """
+
+    def __init__(
+        self,
+        open_index: Callable[[], Index],
+        *,
+        is_current: Callable[[Index], bool] = lambda _: True,
+        keeps: bool = True,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._open = open_index
+        self._is_current = is_current
+        self._keeps = keeps
+        self._patience = patience
+        self._turn = threading.Lock()
+        self._index: Index | None = None
+        self._ready = threading.Event()
+        self._starter: threading.Thread | None = None
+        self._loader: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Open the index and load its model, in the background."""
+        self._starter = threading.Thread(target=self._start, daemon=True)
+        self._starter.start()
+
+    def _start(self) -> None:
+        try:
+            index = self.index()
+            if index.settings.embedder in LOADED_AT_START:
+                self._load(index)
+        except OutcropError:
+            # Whoever calls a tool gets the same error, and can read it.
+            return
+
+    def index(self) -> Index:
+        """The open index; another one once the settings changed.
+
+        Raises:
+            OutcropError: It cannot be opened.
+        """
+        with self._turn:
+            if self._index is not None and not self._is_current(self._index):
+                self._forget(self._index)
+            if self._index is None:
+                self._index, self._ready = self._open(), threading.Event()
+                self._loader = None
+                if self._index.embedder.address is not None:
+                    # Somebody else keeps that model, and nothing is sent there before there is a question.
+                    self._ready.set()
+            return self._index
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the next question meets a model that is loaded."""
+        return self._ready.is_set()
+
+    def search(self, query: str, *, mode: str, **wanted: Any) -> Answer:
+        """What ``Index.search`` answers; by words, and saying so, when the model does not come in time.
+
+        Raises:
+            OutcropError: As ``Index.search`` does.
+        """
+        # Imported here: it brings numpy, and listing the tools does without.
+        from outcrop.search.query import mode_of
+
+        index = self.index()
+        if mode_of(mode) is Mode.KEYWORD or self._waited(index):
+            return index.search(query, mode=mode, **wanted)
+        answer = index.search(query, mode=Mode.KEYWORD, **wanted)
+        return replace(answer, reason=answer.reason or LOADING)
+
+    def _waited(self, index: Index) -> bool:
+        ready = self._ready
+        if not ready.is_set():
+            self._load(index)
+        return ready.wait(self._patience)
+
+    def _load(self, index: Index) -> None:
+        """Load the model in a thread of its own, once."""
+        with self._turn:
+            if self._loader is None and index is self._index:
+                self._loader = threading.Thread(target=_warm, args=(index, self._ready), daemon=True)
+                self._loader.start()
+
+    def close(self) -> None:
+        """Let go of the index, after the model that may be loading: its engine must not be torn down under it."""
+        if self._starter is not None:
+            self._starter.join()
+        with self._turn:
+            loader = self._loader
+        if loader is not None:
+            loader.join()
+        with self._turn:
+            if self._index is not None:
+                self._forget(self._index)
+
+    def _forget(self, index: Index) -> None:
+        self._index = None
+        if self._keeps:
+            index.close()
+
+
+def _warm(index: Index, ready: threading.Event) -> None:
+    try:
+        index.embedder.embed_queries(["ready"])
+    except OutcropError:
+        # The question meets the same error, and its answer names it.
+        pass
+    finally:
+        ready.set()

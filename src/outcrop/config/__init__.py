@@ -1,0 +1,1 @@
+"""The only reader of settings files and of the environment."""

@@ -1,0 +1,1 @@
+"""Plain types without I/O, and the ports."""

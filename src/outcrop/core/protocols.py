@@ -1,0 +1,410 @@
+"""The seams: what an adapter must offer. Use cases know these and nothing behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from outcrop.core.model import EVERYTHING, Artifact, Filter, Kind, Listing, Ref, Seen, Skipped, Space
+from outcrop.core.reports import CollectionStatus, ProjectStatus, SpaceStatus
+from outcrop.core.rows import (
+    DEFAULT_BUILDERS,
+    Embedded,
+    Entry,
+    Found,
+    Holding,
+    Known,
+    Member,
+    Moved,
+    Names,
+    Passage,
+    Pending,
+    Project,
+    RecordEntry,
+    Replaced,
+    State,
+    Upserted,
+    View,
+    Written,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import override as override
+else:
+
+    def override(method):
+        """Mark an implementation of a port's method; its docstring stands at the port."""
+        return method
+
+
+Matrix = npt.NDArray[np.float32]
+"""float32 ``[n, dim]``, rows L2-normalised."""
+
+Vector = npt.NDArray[np.float32]
+"""float32 ``[dim]``, L2-normalised."""
+
+
+class Source(Protocol):
+    """Where artifacts come from: a folder, a git repository, a Fossil repository."""
+
+    @property
+    def type(self) -> str:
+        """``folder``, ``git`` or ``fossil``."""
+
+    @property
+    def root(self) -> Path:
+        """The folder that paths are relative to."""
+
+    @property
+    def project(self) -> str:
+        """Slug of the repository."""
+
+    @property
+    def worktree(self) -> str:
+        """Which view of a shared store this is; empty where there is only one."""
+
+    @property
+    def rules(self) -> str:
+        """The settings that decide whether an artifact is read; under other rules each one is judged again."""
+
+    def worktrees(self) -> frozenset[str]:
+        """Every view of the store that still exists, this one included."""
+
+    def store_path(self) -> Path:
+        """The database file that the index lives in; it need not exist yet."""
+
+    def revision(self, seen: Mapping[str, Seen]) -> str:
+        """Where the source is now, cheaply: equal to ``Listing.revision`` when nothing changed since.
+
+        Args:
+            seen: The file states of the last listing.
+        """
+
+    def artifacts(self, seen: Mapping[str, Seen]) -> Listing:
+        """List everything, reading only files whose state is not in ``seen``.
+
+        Raises:
+            SourceError: The source as a whole cannot be read.
+        """
+
+    def read(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
+        """Read artifacts in bulk, one result per ref, in order. A bad one comes back as ``Skipped``, never raised.
+
+        Where the content changed since the listing, the artifact carries a ref with its true hash.
+        """
+
+
+@runtime_checkable
+class Guard(Protocol):
+    """What a source also is whose material can be taken from the public after it was indexed."""
+
+    def withheld(self, versions: Mapping[str, str]) -> frozenset[str]:
+        """Of indexed artifacts (version by hash), those that may not be shown any more.
+
+        Raises:
+            SourceError: The source cannot be read.
+        """
+
+    def unseen(self, hashes: Collection[str]) -> frozenset[str]:
+        """Those artifacts that this copy of the source has never had.
+
+        Raises:
+            SourceError: The source cannot be read.
+        """
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. The only way in which anything in the product is embedded."""
+
+    @property
+    def space(self) -> Space:
+        """Model id and dimension, known without loading the model."""
+
+    @property
+    def address(self) -> str | None:
+        """Where the text goes; None when it stays in this process."""
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens that the model reads of one text, those that frame it included; the rest is cut."""
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        """Embed texts to be found.
+
+        Returns:
+            float32 ``[len(texts), dim]``, L2-normalised.
+
+        Raises:
+            EmbedderError: Nothing is returned when one text fails.
+        """
+
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        """Embed questions. Same shape and errors as :meth:`embed_passages`."""
+
+
+class VectorStore(Protocol):
+    """Keeps chunks, vectors and membership. Bound to one view (``worktree``) of its source.
+
+    Every write is one transaction. Readers see either all of it or nothing.
+    """
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever stored."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether every write keeps another program waiting, so that a build should write as seldom as it can."""
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Be the one writer.
+
+        Raises:
+            StoreLocked: Another process is building.
+        """
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Reads inside see one moment of the store."""
+
+    def state(self) -> State | None:
+        """The space that is scanned, or None before the first build."""
+
+    def set_space(self, space: Space) -> None:
+        """From now on scan this space. What the index is current to becomes unknown when the space changed."""
+
+    def known(self, project: str = "") -> Mapping[str, Known]:
+        """Per hash, what is stored of the artifacts of this source, or of an imported project."""
+
+    def seen(self) -> Mapping[str, Seen]:
+        """File states of this view's last build."""
+
+    def write(self, entries: Sequence[Entry], space: Space | None = None, view: View | None = None) -> Written:
+        """Store artifacts with their chunks. A chunk whose digest has a vector already takes it over.
+
+        With a space and a view it also does what :meth:`set_space` and :meth:`replace` do, in the same transaction.
+        """
+
+    def replace(self, view: View) -> Replaced:
+        """Say what belongs to this view; drop artifacts that no view names any more."""
+
+    def upsert(self, corpus: str, records: Sequence[RecordEntry], space: Space) -> Upserted:
+        """Write records of a caller, which every view sees and no build prunes; one of the same id gives way.
+
+        A record that stands there word for word is left alone. From now on that space is scanned.
+        """
+
+    def remove_records(self, corpus: str, ids: Sequence[str]) -> int:
+        """Take records out; returns how many of them were there."""
+
+    def has_members(self) -> bool:
+        """Whether any build put anything into this view."""
+
+    def members(self, builder: str | None = None) -> Sequence[Member]:
+        """What the last build of a corpus, or of each of them, put into this view."""
+
+    def pending(self, space: Space, filter: Filter = EVERYTHING) -> Sequence[Pending]:
+        """Distinct passages of this view that have no vector in that space, in index order."""
+
+    def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
+        """Which of these digests have a vector in that space already."""
+
+    def add_vectors(
+        self,
+        space: Space,
+        digests: Sequence[bytes],
+        vectors: Matrix,
+        revision: str | None = None,
+        builders: Sequence[str] = DEFAULT_BUILDERS,
+    ) -> None:
+        """Store a vector for every chunk that has one of these digests.
+
+        Args:
+            space: Where the vectors live.
+            digests: As in :class:`Pending`.
+            vectors: float32 ``[len(digests), dim]``, L2-normalised.
+            revision: Also do what :meth:`finish` does, in the same transaction.
+            builders: As there.
+        """
+
+    def projects(self) -> Sequence[Project]:
+        """What was imported from peers, by name."""
+
+    def project_statuses(self) -> Sequence[ProjectStatus]:
+        """The same with their sizes."""
+
+    def moment(self) -> str:
+        """Equal as long as nothing in the store changes."""
+
+    def copy_in(
+        self, project: str, entries: Sequence[Entry], space: Space, digests: Sequence[bytes], vectors: Matrix
+    ) -> Written:
+        """Store artifacts of an imported project, with vectors where there are some; nobody sees them yet.
+
+        An artifact that this project has already is replaced. Where nothing is scanned yet, that space is from now on.
+
+        Args:
+            project: Its name.
+            entries: The artifacts.
+            space: Where the vectors live.
+            digests: Of the passages that have a vector.
+            vectors: float32 ``[len(digests), dim]``, L2-normalised.
+        """
+
+    def place_project(self, project: Project, members: Sequence[Member]) -> Replaced:
+        """Say what an imported project is and what belongs to it, for every view; drop what nothing names any more."""
+
+    def remove_project(self, name: str) -> Replaced:
+        """Take an imported project out of every view. Records that name the same project stay."""
+
+    def artifacts(self) -> int:
+        """How many artifacts belong to this view."""
+
+    def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[Embedded]]:
+        """What this view holds of each of this source's artifacts, by hash, with vectors of a space."""
+
+    def normalise(self) -> tuple[int, int]:
+        """Bring every stored vector to length 1. Returns how many had another length, and how many were dropped."""
+
+    def finish(self, revision: str, builders: Sequence[str] = DEFAULT_BUILDERS) -> None:
+        """Declare what these corpora's builds put into the view complete at this revision."""
+
+    def built(self) -> str | None:
+        """The revision of this view's last complete build of the two corpora that every index has, or None."""
+
+    def revisions(self) -> Mapping[str, str]:
+        """Per corpus of this view, the revision of its last complete build."""
+
+    def interrupted(self) -> bool:
+        """Whether artifacts were stored since a build of any view was last complete."""
+
+    def progress(self, space: Space, filter: Filter = EVERYTHING) -> tuple[int, int]:
+        """Chunks of this view with a vector in that space, and all chunks of this view."""
+
+    def names(self) -> Names:
+        """What filters may name."""
+
+    def nearest(self, query: Vector, k: int, filter: Filter) -> Sequence[Found]:
+        """The chunks of the scanned space nearest to the query, best first, exact."""
+
+    def keyword(self, terms: Sequence[str], k: int, filter: Filter) -> Sequence[Found]:
+        """The chunks that hold any of the terms, best first."""
+
+    def defining(self, name: str, k: int, filter: Filter) -> Sequence[int]:
+        """Chunks whose own name (the last part of a qualified one) is this, those of the same case first."""
+
+    def unknown(self, words: Sequence[str], kinds: Sequence[Kind] = ()) -> frozenset[str]:
+        """Those words that no passage of these kinds (none named: any) holds, in any form."""
+
+    def stems(self, beginning: str) -> Mapping[str, int]:
+        """The stems (``terms.stem``) of the keyword index that begin so, and how many passages hold each. Of every view
+        and kind: :meth:`forms` says which of them are to be seen.
+        """
+
+    def forms(self, stem: str, kinds: Sequence[Kind] = ()) -> frozenset[str]:
+        """Words of a stem, as some passages of these kinds (none named: any) have them."""
+
+    def vectors(self, ids: Sequence[int]) -> Mapping[int, Vector]:
+        """Vectors of chunks in the scanned space, where there are any."""
+
+    def passages(self, ids: Sequence[int], filter: Filter) -> Mapping[int, Passage]:
+        """Chunks by id; ids that are gone are missing."""
+
+    def skipped(self) -> Sequence[Skipped]:
+        """What this view's last build left out."""
+
+    def collections(self) -> Sequence[CollectionStatus]:
+        """One line a corpus of this view."""
+
+    def holdings(self) -> Sequence[Holding]:
+        """Every artifact of this view at each of its places, with how much is stored of it."""
+
+    def spaces(self) -> Sequence[SpaceStatus]:
+        """Every space that has vectors, of all views."""
+
+    def size(self) -> int:
+        """Bytes on disk."""
+
+    def clear(self, corpus: str | None = None, space: Space | None = None) -> None:
+        """Drop a corpus of this view, a space of all views, or everything, and give the room back."""
+
+    def close(self) -> None:
+        """Let go of the database. Closing twice is fine."""
+
+
+class Publisher(Protocol):
+    """Shares what a build of everything indexed, and withdraws what may not be shared any more."""
+
+    def withdraw_hidden(self) -> int:
+        """Before a build: take back what was indexed here and may not be shown any more (private, shunned, gone).
+
+        Returns:
+            How many artifacts that were.
+
+        Raises:
+            SourceError: The source cannot be read.
+            StoreError: They cannot be taken back.
+        """
+
+    def withdraw_others(self, hashes: Collection[str], space: Space) -> None:
+        """Take back everything but these artifacts, and what another copy of the source has published.
+
+        Raises:
+            SourceError: The source cannot be read.
+            BlobError: The note beside the blobs is damaged.
+        """
+
+    def publish(
+        self,
+        hashes: Collection[str],
+        changed: Collection[str],
+        space: Space,
+        revision: str,
+        before: str | None,
+        has_new_vectors: bool,
+        on_start: Callable[[], None],
+    ) -> Moved:
+        """Share these artifacts at a revision, and withdraw the rest. Does nothing where that is so already.
+
+        Args:
+            hashes: Everything that the build indexed.
+            changed: Those that it cut anew.
+            space: Where their vectors live.
+            revision: What the index is complete at now.
+            before: What it was complete at before the build; None when that is not known.
+            has_new_vectors: Whether the build embedded anything.
+            on_start: Called before anything is written.
+
+        Raises:
+            SourceError: The source cannot be read.
+            StoreError: Nothing can be written.
+        """
+
+
+class TransferStore(Protocol):
+    """Keeps transfer blobs where they can travel. Names are whole: ``vec/HASH.bin``, ``vec/space.json``."""
+
+    def names(self) -> frozenset[str]:
+        """What is there."""
+
+    def read(self, name: str) -> bytes | Skipped | None:
+        """One file; None when it is not there."""
+
+    def read_all(self) -> Iterator[tuple[str, bytes | Skipped]]:
+        """Everything, by name, in name order. A damaged file comes back as ``Skipped``, never raised."""
+
+    def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> Moved:
+        """Store files and withdraw others. What is stored already is left alone, what is not there passed over.
+
+        Args:
+            adds: Content by name; stronger than ``removes``.
+            removes: Names.
+
+        Raises:
+            BlobError: A name that is not of the transfer store.
+            StoreError: Nothing can be written.
+        """

@@ -1,0 +1,336 @@
+"""What crosses the seam between the use cases and a store: rows, batches and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from outcrop.core.model import Chunk, Kind, MediaNote, Part, RecordNote, Ref, Seen, Skipped, SkipReason, Space
+
+DEFAULT_BUILDERS = ("code", "docs")
+"""The two corpora that every index has; they are built together."""
+
+IMPORTED = "@"
+"""Builder of what came from peers: no build's pruning takes it out, and no corpus can be called so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One artifact (or one part of it) belonging to a corpus at one path.
+
+    Attributes:
+        corpus: The corpus it is found in.
+        builder: The corpus whose build put it there; only that build's pruning takes it out again.
+        hash: The artifact.
+        part: Which part of it; ``Part.WHOLE`` for all but notebooks.
+        path: Where it stands, None for what has no path.
+        kind: What it counts as at that path.
+    """
+
+    corpus: str
+    builder: str
+    hash: str
+    part: Part
+    path: str | None
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the store remembers of one artifact.
+
+    Attributes:
+        version: ``Ref.version`` when it was read.
+        recipe: Chunker version and format that cut it; another recipe cuts it again.
+        skip: Why nothing of it is indexed, or None.
+        detail: More about ``skip``.
+        parts: The parts its chunks have.
+    """
+
+    version: str
+    recipe: str
+    skip: SkipReason | None
+    detail: str
+    parts: frozenset[Part]
+
+
+@dataclass(frozen=True, slots=True)
+class Digested:
+    """A chunk with the SHA-256 of the exact string that gets embedded for it."""
+
+    chunk: Chunk
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One artifact to write: its chunks, or why it has none."""
+
+    ref: Ref
+    recipe: str
+    chunks: Sequence[Digested]
+    skip: SkipReason | None = None
+    detail: str = ""
+    media: MediaNote | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordEntry:
+    """A caller's record to write.
+
+    Attributes:
+        id: The caller's own name for it.
+        project: Slug of its project, empty for this one.
+        metadata: JSON object, as text.
+        entry: Its chunks; ``entry.ref`` has its hash, kind and path.
+    """
+
+    id: str
+    project: str
+    metadata: str
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Upserted:
+    """What writing records did: how many are new, had another content, or stood there word for word; and new chunks
+    that took over a vector."""
+
+    added: int
+    changed: int
+    unchanged: int
+    reused: int
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Everything one build says about what belongs where; replaces what that builder said before.
+
+    Attributes:
+        builders: The corpora whose earlier members are replaced.
+        members: What belongs to them now.
+        seen: File states for the next listing.
+        skipped: What was left out.
+        worktrees: Every view that still exists; the members of others are dropped.
+    """
+
+    builders: Sequence[str]
+    members: Sequence[Member]
+    seen: Mapping[str, Seen]
+    skipped: Sequence[Skipped]
+    worktrees: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A distinct passage without a vector: its digest, and one chunk that has it."""
+
+    digest: bytes
+    chunk: Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The space that search scans, and what the index is current to."""
+
+    space: Space
+    last_ckout: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A chunk id with its score: a dot product, or a keyword score (higher is better)."""
+
+    id: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stored chunk as an answer needs it.
+
+    Attributes:
+        id: Chunk id.
+        hash: The artifact.
+        project: Slug of its repository, empty for this one.
+        kind: Kind at the first path that the filter lets through.
+        paths: Paths at which it stands in this view, the ones that pass the filter first.
+        corpora: Corpora it belongs to in this view.
+        chunk: The chunk itself; ``start`` and ``end`` are 0, since the store does not keep them.
+        siblings: How many chunks the artifact has, this one included.
+        version: ``Ref.version`` when its artifact was read; None where no listing of this source named it.
+        record: What the caller said of the record that it is a passage of, or None.
+        media: What is said of the asset that it is a passage of, or None.
+    """
+
+    id: int
+    hash: str
+    project: str
+    kind: Kind
+    paths: tuple[str, ...]
+    corpora: tuple[str, ...]
+    chunk: Chunk
+    siblings: int
+    version: str | None = None
+    record: RecordNote | None = None
+    media: MediaNote | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What is stored of one artifact (or one part of it) at one of its places in a view.
+
+    Attributes:
+        corpus: The corpus it is found in.
+        builder: The corpus whose build put it there.
+        project: Slug of its repository, empty for this one.
+        kind: What it counts as there.
+        path: Where it stands, None for what has no path.
+        hash: The artifact.
+        part: Which part of it.
+        version: ``Ref.version`` when it was read; None where no listing of this source named it.
+        chunks: How many chunks it has.
+        embedded: How many of them have a vector in the scanned space.
+        characters: Length of their texts.
+        bytes: The same in UTF-8; vectors not counted.
+    """
+
+    corpus: str
+    builder: str
+    project: str
+    kind: Kind
+    path: str | None
+    hash: str
+    part: Part
+    version: str | None
+    chunks: int
+    embedded: int
+    characters: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a filter may name in this view."""
+
+    corpora: frozenset[str]
+    kinds: frozenset[str]
+    projects: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What replacing a view did: artifacts of the store that no view names any more, now gone."""
+
+    artifacts: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a write did.
+
+    Attributes:
+        chunks: Chunks added.
+        reused: How many of them took over a vector that was there already.
+        dropped: What no view names any more, now gone.
+    """
+
+    chunks: int
+    reused: int
+    dropped: Replaced = Replaced(0, 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedded:
+    """A stored chunk of one artifact as the transfer store takes it.
+
+    Attributes:
+        chunk: The chunk; its offsets are 0, since the store does not keep them.
+        digest: Of the string that is embedded.
+        vector: float32 ``[dim]``, L2-normalised; None where it was not embedded yet.
+        media: What is said of the asset that it is a passage of, or None.
+    """
+
+    chunk: Chunk
+    digest: bytes
+    vector: npt.NDArray[np.float32] | None
+    media: MediaNote | None = None
+
+    @property
+    def seq(self) -> int:
+        """Ordinal within the artifact."""
+        return self.chunk.seq
+
+    @property
+    def text(self) -> str:
+        """The chunk's text."""
+        return self.chunk.text
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Where an imported project came from, and how.
+
+    Attributes:
+        name: What it is called here.
+        type: What the peer is: ``fossil``, ``git``, ``folder``, ``blobs``, or ``python`` for an installed package.
+        peer: Where it is: an absolute path; for a package, that of the interpreter.
+        item: Name of the package; empty for all else.
+        kind: What all of it counts as here; None for what it counts as there.
+        paths: Patterns of the paths that were wanted; empty for all.
+        revision: What it is current to.
+        space: The space of its vectors.
+        imported: When it was last read, in seconds since the epoch.
+    """
+
+    name: str
+    type: str
+    peer: str
+    item: str
+    kind: Kind | None
+    paths: tuple[str, ...]
+    revision: str
+    space: Space
+    imported: float
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a change of the transfer store did: files written, and files withdrawn."""
+
+    added: int
+    removed: int
+
+
+ArtifactKey = tuple[str, str]
+"""Project and hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a passage stands.
+
+    Attributes:
+        project: Slug of its repository, empty for this one.
+        hash: Its artifact.
+        paths: Every path of it.
+        lines: First and last line, 1-based, inclusive (inside the cell for a notebook).
+        name: Qualified name or heading trail, or None.
+        cell: 0-based cell number in a notebook, else None.
+    """
+
+    project: str
+    hash: str
+    paths: tuple[str, ...]
+    lines: tuple[int, int]
+    name: str | None = None
+    cell: int | None = None
+
+    @property
+    def artifact(self) -> ArtifactKey:
+        """What it is a passage of."""
+        return self.project, self.hash

@@ -1,0 +1,99 @@
+"""Vectors as unit rows and as bytes: float32, little-endian, whatever the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from outcrop.core.protocols import Matrix, Vector
+from outcrop.errors import BadEmbedding, FormatError
+
+ON_DISK = np.dtype("<f4")
+"""How a component is stored. Four bytes."""
+
+
+def normalise(matrix: npt.ArrayLike) -> Matrix:
+    """Scale every row to length 1.
+
+    Args:
+        matrix: Real numbers ``[n, dim]``; n may be 0.
+
+    Returns:
+        float32 ``[n, dim]``, a new array, each row's L2 norm within 1e-6 of 1.
+
+    Raises:
+        BadEmbedding: Not a rectangle of real numbers, or a row holds NaN or infinity, or only zeros.
+    """
+    try:
+        given = np.asarray(matrix)
+    except ValueError as error:
+        raise BadEmbedding("The vectors differ in length") from error
+    if given.ndim != 2 or given.dtype.kind not in "fiu":
+        raise BadEmbedding(f"Not rows of real numbers: an array of {given.dtype}, shape {given.shape}")
+    # In float64, because the square of a float32 may be too large or too small for a float32.
+    norms = np.sqrt(np.einsum("ij,ij->i", given, given, dtype=np.float64, casting="unsafe"))
+    bad = np.flatnonzero(~np.isfinite(norms) | (norms == 0))
+    if bad.size:
+        row = int(bad[0])
+        fault = "only zeros" if norms[row] == 0 else "NaN or infinity"
+        raise BadEmbedding(f"Vector {row} of {len(given)} holds {fault}")
+    unit = np.empty(given.shape, np.float32)
+    np.divide(given, norms[:, None], out=unit, casting="unsafe")
+    return unit
+
+
+def to_bytes(vector: Vector) -> bytes:
+    """One vector as it is stored.
+
+    Args:
+        vector: float32 ``[dim]``.
+
+    Returns:
+        ``4 * dim`` bytes.
+
+    Raises:
+        FormatError: Not one-dimensional.
+    """
+    if vector.ndim != 1:
+        raise FormatError(f"One vector was to be stored, not an array of shape {vector.shape}")
+    return vector.astype(ON_DISK, copy=False).tobytes()
+
+
+def from_bytes(data: bytes, dim: int) -> Vector:
+    """One stored vector.
+
+    Args:
+        data: What :func:`to_bytes` made.
+        dim: Number of components that it must have.
+
+    Returns:
+        float32 ``[dim]`` in the machine's byte order, writable, exactly the values that were stored.
+
+    Raises:
+        FormatError: Another length.
+    """
+    vector: Vector = stack([data], dim)[0]
+    return vector
+
+
+def stack(blobs: Sequence[bytes], dim: int) -> Matrix:
+    """Many stored vectors as the contiguous matrix that a scan wants; the bytes are copied once.
+
+    Args:
+        blobs: What :func:`to_bytes` made, n times.
+        dim: Number of components that each must have.
+
+    Returns:
+        float32 ``[n, dim]`` in the machine's byte order, C-contiguous, writable.
+
+    Raises:
+        FormatError: One of them has another length.
+    """
+    width = dim * ON_DISK.itemsize
+    if set(map(len, blobs)) - {width}:
+        row = next(row for row, blob in enumerate(blobs) if len(blob) != width)
+        raise FormatError(f"Stored vector {row} has {len(blobs[row])} bytes, not the {width} of {dim} components")
+    flat = np.frombuffer(bytearray().join(blobs), ON_DISK)
+    return flat.astype(np.float32, copy=False).reshape(len(blobs), dim)

@@ -1,0 +1,1 @@
+"""Embedders behind an address, with consent before text leaves the machine."""

@@ -1,0 +1,1 @@
+"""The default model, computed on this machine."""

@@ -1,0 +1,1 @@
+"""Judgements, metrics and the self-test."""

@@ -1,0 +1,327 @@
+"""How well an index answers questions whose answers are known: by each mode, and with each embedder, side by side.
+
+Questions are asked through the shipped search. What comes back is turned into a ranking of what was judged: of files,
+or, for a question with a judged passage, of passages. A label that the index does not hold cannot be found by any
+ranking, so it is reported and does not count.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from typing import TypedDict
+
+from outcrop.core.model import EVERYTHING, Answer, Filter, Hit, Mode
+from outcrop.core.protocols import Embedder, Source, Vector, VectorStore
+from outcrop.core.reports import Progress
+from outcrop.core.rows import ArtifactKey, Spot
+from outcrop.errors import EmbedderError, IndexMissing, UsageError
+from outcrop.evaluation import bootstrap, metrics
+from outcrop.evaluation.judgements import Judged, Judgement
+from outcrop.evaluation.labels import Atlas, Target, Texts, merged
+from outcrop.evaluation.results import Asked, Embedded, Evaluation, Failure, Missing, Result, Row
+from outcrop.indexing import build
+from outcrop.search import query
+from outcrop.search.engine import search
+from outcrop.search.fallback import build_command
+from outcrop.search.query import Question
+from outcrop.search.staleness import Freshness
+
+HITS = 100
+"""Hits that are asked for: enough to fill ten files, and to say where an answer came that did not come early."""
+
+QUESTIONS_AT_ONCE = 64
+
+Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """An embedder to measure.
+
+    Attributes:
+        name: As it is shown.
+        embedder: What embeds the questions.
+        twin: Gives a store of the same passages to be embedded and thrown away; None where the index itself has its
+            vectors.
+    """
+
+    name: str
+    embedder: Embedder
+    twin: Callable[[], VectorStore] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A question that can be scored."""
+
+    judgement: Judgement
+    filter: Filter
+    targets: tuple[Target, ...]
+
+    @property
+    def by_passage(self) -> bool:
+        return any(target.is_passage for target in self.targets)
+
+
+class _Scored(TypedDict):
+    """The part of an evaluation that comes from scores."""
+
+    rows: tuple[Row, ...]
+    questions: tuple[Asked, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """One row before it is compared: per task a ranking of documents, and where the first hit stands; and whether
+    hits were passed over."""
+
+    contestant: Contestant | None
+    mode: Mode
+    rankings: list[list[str]]
+    firsts: list[str | None]
+    passed: bool
+
+
+def evaluate(
+    judged: Judged,
+    contestants: Sequence[Contestant],
+    modes: Sequence[Mode],
+    source: Source,
+    store: VectorStore,
+    spots: Callable[[Filter], Sequence[Spot]],
+    texts: Texts,
+    own: Collection[str] = (),
+    progress: Report = lambda _: None,
+) -> Evaluation:
+    """Ask every question in every mode with every embedder, and score the answers.
+
+    Args:
+        judged: The questions.
+        contestants: The embedders, one at least.
+        modes: The modes.
+        source: What the index is of.
+        store: The index; nothing is written to it.
+        spots: Where its passages stand that a filter lets through.
+        texts: Their artifacts whole.
+        own: Paths of the judged files themselves: where they are indexed, they hold every question word for word.
+        progress: Told how far it is.
+
+    Raises:
+        UsageError: A question names a kind, corpus or project that does not exist, the index holds no answer to any
+            question, or the library of measures is not installed.
+        StoreError: There is no index, or it cannot be used.
+    """
+    metrics.require()
+    tasks, missing, left_out = _prepare(judged, source, store, spots, texts)
+    if not tasks:
+        raise UsageError(
+            f"this index holds nothing of what {judged.file} judges"
+            + (f", such as {missing[0].label}" if missing else ""),
+            "Paths start at the root of what is indexed; outcrop search --json shows them",
+        )
+    freshness = Freshness(store, source)
+    measured: list[_Measured] = []
+    embedded: list[Embedded] = []
+    failures: list[Failure] = []
+    by_meaning = [mode for mode in modes if mode is not Mode.KEYWORD]
+    for contestant in contestants if by_meaning else ():
+        try:
+            measured += _measure(contestant, by_meaning, tasks, source, store, own, embedded, progress)
+        except EmbedderError as error:
+            failures.append(Failure(contestant.name, str(error)))
+    if Mode.KEYWORD in modes:
+        # Words need no embedder; this one is not asked.
+        asked = _ask(tasks, Mode.KEYWORD, None, contestants[0].embedder, source, store, own, progress)
+        measured.append(replace(asked, contestant=None))
+    return Evaluation(
+        file=str(judged.file),
+        by_file=sum(not task.by_passage for task in tasks),
+        by_passage=sum(task.by_passage for task in tasks),
+        **_scored(measured, tasks),
+        missing=tuple(missing),
+        left_out=tuple(left_out),
+        without_answer=judged.without_answer,
+        without_topic=judged.without_topic,
+        not_judged=judged.not_judged,
+        embedded=tuple(embedded),
+        failures=tuple(failures),
+        stale=freshness.stale() is not None,
+        passed_over=any(each.passed for each in measured),
+    )
+
+
+def _prepare(
+    judged: Judged, source: Source, store: VectorStore, spots: Callable[[Filter], Sequence[Spot]], texts: Texts
+) -> tuple[list[_Task], list[Missing], list[str]]:
+    """What can be scored, the labels that mean nothing here, and the questions that are left out for it."""
+    names = store.names()
+    if not names.corpora:
+        raise IndexMissing("nothing is indexed yet", f"Run: {build_command(source)}")
+    atlases: dict[Filter, Atlas] = {}
+    tasks: list[_Task] = []
+    missing: list[Missing] = []
+    left_out: list[str] = []
+    for each in judged.questions:
+        try:
+            asked = query.filter_of(each.kind, each.project, each.corpus, None)
+            wanted = query.resolve(asked, names, source.project)
+        except UsageError as error:
+            error.what = f"{judged.file}, line {each.line}: {error.what}"
+            raise
+        if wanted not in atlases:
+            atlases[wanted] = Atlas.of(spots(wanted), texts)
+        found = {label: atlases[wanted].find(label, grade) for label, grade in each.labels.items()}
+        missing += [Missing(each.id, label) for label, target in found.items() if target is None and each.labels[label]]
+        targets = merged(target for target in found.values() if target is not None)
+        if any(target.grade for target in targets):
+            tasks.append(_Task(each, asked, tuple(targets)))
+        else:
+            left_out.append(each.id)
+    return tasks, missing, left_out
+
+
+def _measure(
+    contestant: Contestant,
+    modes: Sequence[Mode],
+    tasks: Sequence[_Task],
+    source: Source,
+    store: VectorStore,
+    own: Collection[str],
+    embedded: list[Embedded],
+    progress: Report,
+) -> list[_Measured]:
+    """The rows of one embedder; what had to be embedded for them is added to ``embedded``."""
+    embedder = contestant.embedder
+    with ExitStack() as stack:
+        if contestant.twin is not None:
+            store = stack.enter_context(closing(contestant.twin()))
+            started = time.perf_counter()
+            tally = build.Tally()
+            store.set_space(embedder.space)
+            build.embed_pending(store, embedder, tally, progress, EVERYTHING)
+            seconds = time.perf_counter() - started
+            embedded.append(Embedded(contestant.name, tally.embedded, tally.characters, seconds))
+        done, chunks = store.progress(embedder.space)
+        if done < chunks:
+            raise IndexMissing(f"only {done:,} of {chunks:,} passages are embedded", "Run: outcrop index")
+        queries = [task.judgement.query for task in tasks]
+        vectors: list[Vector] = []
+        for start in range(0, len(queries), QUESTIONS_AT_ONCE):
+            vectors += list(embedder.embed_queries(queries[start : start + QUESTIONS_AT_ONCE]))
+        asked = [_ask(tasks, mode, vectors, embedder, source, store, own, progress) for mode in modes]
+    return [replace(each, contestant=contestant) for each in asked]
+
+
+def _ask(
+    tasks: Sequence[_Task],
+    mode: Mode,
+    vectors: Sequence[Vector] | None,
+    embedder: Embedder,
+    source: Source,
+    store: VectorStore,
+    own: Collection[str],
+    progress: Report,
+) -> _Measured:
+    measured = _Measured(None, mode, [], [], False)
+    passed = False
+    for at, task in enumerate(tasks):
+        progress(Progress("asking", at, len(tasks)))
+        vector = None if vectors is None else vectors[at]
+        question = Question(task.judgement.query, mode, HITS, task.filter, vector=vector)
+        answer = search(question, store, source, embedder, _no_index)
+        if answer.mode is not mode:
+            # Another mode's hits under this one's name would be the one thing that a measurement must not show.
+            raise EmbedderError(f"question {task.judgement.id!r} was answered by {answer.mode}: {answer.reason}")
+        found = [spot_of(hit) for hit in answer.hits if hit.project or not any(path in own for path in hit.paths)]
+        passed = passed or len(found) < len(answer.hits)
+        measured.rankings.append(documents(found, task.targets))
+        measured.firsts.append(_written(found[0]) if found else None)
+    progress(Progress("asking", len(tasks), len(tasks)))
+    return replace(measured, passed=passed)
+
+
+def _no_index(question: Question, reason: str | None) -> Answer:
+    raise IndexMissing(reason or "the index is gone", "Run: outcrop index")
+
+
+def spot_of(hit: Hit) -> Spot:
+    """Where a hit stands."""
+    return Spot(hit.project, hit.hash, hit.paths, hit.lines, hit.name, hit.cell)
+
+
+def documents(found: Sequence[Spot], targets: Sequence[Target]) -> list[str]:
+    """Hits as a ranking of what was judged: a target is named by its number, anything else in a way of its own.
+
+    A target comes where the first hit in it does, and a hit gives one target, the best that is not there yet. Where
+    files are judged, a file's later hits take no place; where a passage is, every other hit is a document of its own.
+    """
+    names: list[str] = []
+    given: set[int] = set()
+    seen: set[ArtifactKey] = set()
+    by_passage = any(target.is_passage for target in targets)
+    for place, spot in enumerate(found):
+        holding = [number for number, target in enumerate(targets) if target.holds(spot)]
+        fresh = [number for number in holding if number not in given]
+        if fresh:
+            best = max(fresh, key=lambda number: (targets[number].grade, -number))
+            given.add(best)
+            names.append(document_name(best))
+        elif any(not targets[number].is_passage for number in holding):
+            continue
+        elif by_passage or spot.artifact not in seen:
+            names.append(f"other {place}")
+        seen.add(spot.artifact)
+    return names
+
+
+def document_name(number: int) -> str:
+    """What a target is called in a ranking."""
+    return f"target {number}"
+
+
+def _scored(measured: Sequence[_Measured], tasks: Sequence[_Task]) -> _Scored:
+    grades = [{document_name(at): target.grade for at, target in enumerate(task.targets)} for task in tasks]
+    scores = [metrics.score(each.rankings, grades) for each in measured]
+    first = [each.ndcg for each in scores[0]] if scores else []
+    rows = [
+        Row(
+            embedder=each.contestant.name if each.contestant else None,
+            space=each.contestant.embedder.space.id if each.contestant else None,
+            mode=each.mode,
+            ndcg=bootstrap.interval([one.ndcg for one in own]),
+            recall=sum(one.recall for one in own) / len(own),
+            mrr=sum(one.mrr for one in own) / len(own),
+            against=bootstrap.difference([one.ndcg for one in own], first) if number else None,
+        )
+        for number, (each, own) in enumerate(zip(measured, scores, strict=True))
+    ]
+    questions = [
+        Asked(
+            id=task.judgement.id,
+            query=task.judgement.query,
+            labels=tuple(target.label for target in task.targets),
+            grades=tuple(target.grade for target in task.targets),
+            results=tuple(
+                Result(own[at], _places(each.rankings[at], len(task.targets)), each.firsts[at])
+                for each, own in zip(measured, scores, strict=True)
+            ),
+        )
+        for at, task in enumerate(tasks)
+    ]
+    return {"rows": tuple(rows), "questions": tuple(questions)}
+
+
+def _places(ranking: Sequence[str], targets: int) -> tuple[int | None, ...]:
+    places = {name: place for place, name in enumerate(ranking, start=1)}
+    return tuple(places.get(document_name(number)) for number in range(targets))
+
+
+def _written(spot: Spot) -> str:
+    """A spot as a label would name it."""
+    where = spot.paths[0] if spot.paths else spot.hash
+    if spot.cell is not None:
+        return f"{where} cell {spot.cell + 1}"
+    return f"{where}:{spot.lines[0]}-{spot.lines[1]}"

@@ -1,0 +1,129 @@
+"""What a measurement of retrieval quality says: rows to compare, each question's own figures, and what was left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from outcrop.core.model import Mode
+from outcrop.evaluation.bootstrap import Difference, Interval
+from outcrop.evaluation.metrics import Scores
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one embedder, or none, reached in one mode.
+
+    Attributes:
+        embedder: Its name; None for keyword search, which needs none.
+        space: Id of its space.
+        mode: The mode.
+        ndcg: Mean NDCG@10 over the questions, and its interval.
+        recall: Mean recall@10.
+        mrr: Mean MRR@10.
+        against: NDCG@10 of this row less that of the first one; None in the first.
+    """
+
+    embedder: str | None
+    space: str | None
+    mode: Mode
+    ndcg: Interval
+    recall: float
+    mrr: float
+    against: Difference | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one question went in one row.
+
+    Attributes:
+        scores: Its figures.
+        places: Per label, where it came in the ranking, from 1; None for nowhere.
+        first: Where the first hit stands; None without hits.
+    """
+
+    scores: Scores
+    places: tuple[int | None, ...]
+    first: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question that was scored.
+
+    Attributes:
+        id: Its id.
+        query: The question.
+        labels: What answers it and is in the index.
+        grades: One a label.
+        results: One a row.
+    """
+
+    id: str
+    query: str
+    labels: tuple[str, ...]
+    grades: tuple[int, ...]
+    results: tuple[Result, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A label that the index does not hold, of the question with this id."""
+
+    id: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What had to be embedded to measure an embedder: passages and characters, in how many seconds."""
+
+    embedder: str
+    passages: int
+    characters: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An embedder that could not be measured, and why."""
+
+    embedder: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The whole measurement.
+
+    Attributes:
+        file: The judged questions.
+        by_file: How many questions were scored by file.
+        by_passage: How many were scored by passage.
+        rows: One an embedder and mode; the first is what the others are compared with.
+        questions: Those that were scored, in the file's order.
+        missing: Labels that the index does not hold.
+        left_out: Ids of questions of which it holds no answer at all.
+        without_answer: Ids of questions for which nothing is judged relevant.
+        without_topic: Ids that are judged, and whose question nobody knows.
+        not_judged: How many topics are not judged.
+        embedded: What was embedded for this.
+        failures: Embedders that could not be measured.
+        stale: Whether the index is behind its source.
+        passed_over: Whether passages of the judged files themselves were found, and passed over.
+    """
+
+    file: str
+    by_file: int
+    by_passage: int
+    rows: tuple[Row, ...]
+    questions: tuple[Asked, ...]
+    missing: tuple[Missing, ...]
+    left_out: tuple[str, ...]
+    without_answer: tuple[str, ...]
+    without_topic: tuple[str, ...]
+    not_judged: int
+    embedded: tuple[Embedded, ...]
+    failures: tuple[Failure, ...]
+    stale: bool
+    passed_over: bool

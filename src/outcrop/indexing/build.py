@@ -1,0 +1,252 @@
+"""Building the index: bring the passages up to date, embed what has no vector yet, hand it on to be shared."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from outcrop import chunking
+from outcrop.core.model import Filter, Skipped
+from outcrop.core.protocols import Embedder, Matrix, Publisher, Source, VectorStore
+from outcrop.core.reports import BuildReport, Plan, Progress
+from outcrop.core.rows import DEFAULT_BUILDERS, Known, Moved, Pending
+from outcrop.embedders.http.consent import announce
+from outcrop.errors import EmbedderError
+from outcrop.indexing import ingest
+from outcrop.indexing.ingest import WHOLE, Cutter, Report
+from outcrop.indexing.scope import Scope
+from outcrop.text import tokenizer
+
+EMBED_TEXTS = 256
+"""Texts handed to the embedder at a time, at most."""
+
+FIRST_TEXTS = 32
+"""The first time fewer: a fault, and how fast it goes, should show at once."""
+
+FEWEST_TEXTS = 8
+
+EMBED_SECONDS = 2.0
+"""Work that is handed over at a time, as far as the last time tells: how long Ctrl-C and the next progress may take."""
+
+FIRST_FLUSH_SECONDS = 5.0
+"""After this the first vectors are written, then after twice as long each time: a first index is of use early on."""
+
+FLUSH_SECONDS = 60.0
+"""How much embedding a killed process can lose at most."""
+
+FLUSH_TEXTS = 10_000
+"""Vectors of one transaction: more would lock a Fossil repository for longer than a fifth of a second."""
+
+REPORT_SECONDS = 0.1
+"""Progress is told no more often than this."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What went through the model so far."""
+
+    embedded: int = 0
+    characters: int = 0
+    cut: int = 0
+
+
+def build(
+    source: Source,
+    store: VectorStore,
+    embedder: Embedder,
+    progress: Report | None = None,
+    publisher: Publisher | None = None,
+    scope: Scope = WHOLE,
+) -> BuildReport:
+    """Bring this view of the store, or one corpus of it, up to date with its source.
+
+    Args:
+        source: What to index.
+        store: Where to.
+        embedder: What makes the vectors; from now on its space is the one that is searched.
+        progress: Told how far it is, at most ten times a second.
+        publisher: Shares the vectors, and withdraws those that are stale; only a build of everything knows which
+            those are.
+        scope: What the build is about.
+
+    Returns:
+        What was done.
+
+    Raises:
+        StoreLocked: Another process is building.
+        EmbedderError: Chunks are stored and vectors made so far are kept; the next build goes on.
+    """
+    started = time.perf_counter()
+    report = _throttled(progress or (lambda _: None))
+    tally = Tally()
+    space = embedder.space
+    with store.writing():
+        before = None if store.interrupted() else store.built()
+        hidden = 0 if publisher is None else publisher.withdraw_hidden()
+        done = ingest.ingest(source, store, space, report, Cutter(source.rules), scope)
+        revision = done.listing.revision
+        hashes = {ref.hash for ref in done.placed}
+        try:
+            embed_pending(store, embedder, tally, report, scope.filter, revision, scope.builders)
+        except EmbedderError:
+            if publisher is not None:
+                # What was withdrawn from the public must not stay public because a model failed.
+                publisher.withdraw_others(hashes - done.added, space)
+            raise
+        moved = Moved(0, 0)
+        if publisher is not None:
+            moved = publisher.publish(
+                hashes,
+                done.added,
+                space,
+                revision,
+                before,
+                has_new_vectors=tally.embedded > 0,
+                on_start=lambda: report(Progress("writing", 0, 0)),
+            )
+        embedded, chunks = store.progress(space, scope.filter)
+    return BuildReport(
+        revision=revision,
+        added=len(done.added),
+        unchanged=max(0, len(hashes) - len(done.added)),
+        removed=done.removed,
+        chunks=chunks,
+        embedded=tally.embedded,
+        reused=done.reused,
+        characters=tally.characters,
+        cut=tally.cut,
+        skipped=tuple(done.skipped),
+        seconds=time.perf_counter() - started,
+        complete=embedded == chunks,
+        shared=moved.added,
+        withdrawn=hidden + moved.removed,
+    )
+
+
+def plan(source: Source, store: VectorStore, embedder: Embedder, scope: Scope = WHOLE) -> Plan:
+    """What :func:`build` would do. Reads, but writes and embeds nothing."""
+    there = store.exists
+    listing = source.artifacts(store.seen() if there else {})
+    known = store.known() if there else {}
+    cutter = Cutter(source.rules)
+    refs, left_out = scope.choose(listing)
+    outdated = cutter.outdated(refs, known)
+    again = {ref.hash for ref in outdated}
+    fresh: dict[str, Known] = {}
+    lengths: dict[bytes, int] = {}
+    skipped, new = [*left_out, *scope.unlisted(refs, left_out)], 0
+    for ref, outcome in zip(outdated, source.read(outdated), strict=True):
+        entry = cutter.entry(ref, outcome)
+        if isinstance(entry, Skipped):
+            skipped.append(entry)
+        elif entry.skip is not None:
+            skipped.append(Skipped(ref.path or ref.hash, entry.skip, entry.detail, ref.hash))
+        else:
+            fresh[ref.hash] = ingest.known_of(entry)
+            parts = {member.part for member in scope.members(ref, fresh[ref.hash])}
+            new += bool(parts)
+            lengths |= {
+                item.digest: len(chunking.passage(item.chunk)) for item in entry.chunks if item.chunk.part in parts
+            }
+    if there:
+        for digest in store.embedded(embedder.space, list(lengths)):
+            del lengths[digest]
+        lengths |= {
+            item.digest: len(chunking.passage(item.chunk)) for item in store.pending(embedder.space, scope.filter)
+        }
+    skipped += ingest.refused(refs, {hash: one for hash, one in known.items() if hash not in again} | fresh, scope)
+    refused = {item.path for item in skipped}
+    return Plan(
+        artifacts=tuple(ref for ref in refs if (ref.path or ref.hash) not in refused),
+        new=new,
+        texts=len(lengths),
+        characters=sum(lengths.values()),
+        space=embedder.space.id,
+        address=embedder.address,
+        skipped=tuple(sorted(skipped, key=lambda item: item.path)),
+    )
+
+
+def embed_pending(
+    store: VectorStore,
+    embedder: Embedder,
+    tally: Tally,
+    report: Report,
+    wanted: Filter,
+    revision: str | None = None,
+    builders: Sequence[str] = DEFAULT_BUILDERS,
+) -> None:
+    """Give passages that have none a vector; keep what was made when it ends early.
+
+    Args:
+        store: Whose passages.
+        embedder: What makes the vectors.
+        tally: Counts what is done.
+        report: Told how far it is.
+        wanted: Which passages.
+        revision: What these builders' corpora are then complete at; None where they come from no source.
+        builders: See ``revision``.
+
+    Raises:
+        EmbedderError: It says how many passages were done.
+    """
+    pending = store.pending(embedder.space, wanted)
+    announce(embedder, len(pending), sum(len(chunking.passage(item.chunk)) for item in pending))
+    digests: list[bytes] = []
+    vectors: list[Matrix] = []
+
+    def flush(revision: str | None = None) -> None:
+        if digests:
+            store.add_vectors(embedder.space, digests, np.concatenate(vectors), revision, builders)
+            digests.clear()
+            vectors.clear()
+        elif revision is not None:
+            store.finish(revision, builders)
+
+    flushed = time.monotonic()
+    patience = FLUSH_SECONDS if store.is_shared else FIRST_FLUSH_SECONDS
+    step = min(FIRST_TEXTS, EMBED_TEXTS)
+    start = 0
+    try:
+        while start < len(pending):
+            report(Progress("embedding", start, len(pending), tally.characters))
+            batch: Sequence[Pending] = pending[start : start + step]
+            texts = [chunking.passage(item.chunk) for item in batch]
+            begun = time.monotonic()
+            vectors.append(embedder.embed_passages(texts))
+            pace = len(texts) / max(time.monotonic() - begun, 1e-6)
+            step = min(EMBED_TEXTS, max(FEWEST_TEXTS, int(pace * EMBED_SECONDS)))
+            start += len(texts)
+            digests.extend(item.digest for item in batch)
+            tally.embedded += len(texts)
+            tally.characters += sum(map(len, texts))
+            tally.cut += sum(tokenizer.count(text) + tokenizer.FRAME > embedder.max_tokens for text in texts)
+            if time.monotonic() - flushed > patience or len(digests) >= FLUSH_TEXTS:
+                flush()
+                flushed, patience = time.monotonic(), min(2 * patience, FLUSH_SECONDS)
+        report(Progress("embedding", len(pending), len(pending), tally.characters))
+        flush(revision)
+    except EmbedderError as error:
+        if tally.embedded:
+            error.what += f" (after {tally.embedded:,} of {len(pending):,} passages, which are kept)"
+        raise
+    finally:
+        flush()
+
+
+def _throttled(report: Report) -> Report:
+    """Pass on the first and last of each phase, and in between no more than one each ``REPORT_SECONDS``."""
+    last = 0.0
+    phase = ""
+
+    def throttled(progress: Progress) -> None:
+        nonlocal last, phase
+        now = time.monotonic()
+        if progress.phase != phase or progress.done == progress.total or now - last >= REPORT_SECONDS:
+            last, phase = now, progress.phase
+            report(progress)
+
+    return throttled

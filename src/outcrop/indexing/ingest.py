@@ -1,0 +1,236 @@
+"""Bringing a view's passages up to date without any model: list, read what is new, cut, store, drop what is gone.
+
+Everything is stored before anything is embedded, so keywords and the vectors made so far answer while a first build
+runs, and a build that was stopped goes on where it was: what lacks a vector is all that is left to do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from outcrop import chunking
+from outcrop.core.model import Artifact, Chunk, Listing, MediaNote, Part, Ref, Skipped, SkipReason, Space
+from outcrop.core.protocols import Source, VectorStore
+from outcrop.core.reports import Progress
+from outcrop.core.rows import Digested, Entry, Known, Member, View
+from outcrop.errors import FormatError
+from outcrop.indexing.scope import Scope
+from outcrop.text import decoding
+
+WRITE_CHARACTERS = 16_000_000
+"""Text gathered before it is written: a large transaction, yet a bounded memory."""
+
+WRITE_CHUNKS = 10_000
+"""Passages of one transaction, roughly: while it lasts, a fifth of a second, nobody commits to a Fossil repository."""
+
+UNSETTLED = frozenset({SkipReason.VANISHED, SkipReason.UNREADABLE})
+"""Verdicts that hold for one build only: chance decides them, not the bytes."""
+
+UNSURE = "?"
+"""Ends the revision of a build during which the source changed; no source has such a revision."""
+
+ONLY_RAW = "raw cells only, which --raw-cells takes"
+"""Of a notebook without any cell that is code or prose."""
+
+WHOLE = Scope()
+"""The two corpora that every index has, with everything there is."""
+
+Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What the store holds now.
+
+    Attributes:
+        listing: What the source said.
+        placed: The refs of what is indexed, as they were read.
+        skipped: What was left out, by path.
+        added: Hashes of artifacts that are new or were cut again.
+        reused: New chunks whose vector was already there.
+        removed: Artifacts that are gone from what this build is about.
+    """
+
+    listing: Listing
+    placed: Sequence[Ref]
+    skipped: Sequence[Skipped]
+    added: frozenset[str]
+    reused: int
+    removed: int
+
+
+class Cutter:
+    """Decides what has to be cut again, and cuts it.
+
+    Args:
+        rules: The source's; see ``Source.rules``.
+    """
+
+    def __init__(self, rules: str) -> None:
+        self._rules = rules
+
+    def outdated(self, refs: Iterable[Ref], known: Mapping[str, Known]) -> list[Ref]:
+        """One ref per artifact that the store does not have, or has in another form."""
+        first: dict[str, Ref] = {}
+        for ref in refs:
+            first.setdefault(ref.hash, ref)
+        return [ref for ref in first.values() if not self.is_current(ref, known.get(ref.hash))]
+
+    def is_current(self, ref: Ref, known: Known | None) -> bool:
+        """Whether what is stored of an artifact is what would be stored now."""
+        if known is None or known.version != ref.version:
+            return False
+        return known.recipe == (self.recipe(ref) if known.skip is None else self._refusal(ref))
+
+    def entry(self, ref: Ref, outcome: Artifact | Skipped) -> Entry | Skipped:
+        """Cut one artifact that was read. ``Skipped`` means that the verdict is not to be remembered."""
+        if isinstance(outcome, Artifact):
+            ref = outcome.ref
+            try:
+                chunks = self.cut(outcome)
+            except FormatError as error:
+                return Entry(ref, self._refusal(ref), (), SkipReason.BROKEN, error.what)
+            cut = [Digested(chunk, digest(chunk)) for chunk in chunks]
+            return Entry(ref, self.recipe(ref), cut, media=_media(outcome))
+        if outcome.reason in UNSETTLED:
+            return outcome
+        return Entry(ref, self._refusal(ref), (), outcome.reason, outcome.detail)
+
+    def cut(self, artifact: Artifact) -> Sequence[Chunk]:
+        """The chunks of an artifact.
+
+        Raises:
+            FormatError: It is not what its name says.
+        """
+        return chunking.chunk(artifact.text, artifact.ref.path, artifact.ref.kind)
+
+    def recipe(self, ref: Ref) -> str:
+        """What decides whether an artifact is read and how it is cut: under another recipe it is cut again."""
+        return f"{chunking.VERSION}/{decoding.VERSION}/{chunking.format_of(ref.path, ref.kind)}/{self._rules}"
+
+    def _refusal(self, ref: Ref) -> str:
+        """The recipe of an artifact that is left out; its path can be why."""
+        return f"{self.recipe(ref)}/{ref.path}"
+
+
+def ingest(
+    source: Source, store: VectorStore, space: Space, report: Report, cutter: Cutter, scope: Scope = WHOLE
+) -> Ingested:
+    """Make this view of the store hold what its source holds, in as few transactions as there are batches.
+
+    Args:
+        source: What to index.
+        store: Where to; the caller is its writer.
+        space: What is scanned from now on.
+        report: Told how far it is.
+        cutter: What cuts artifacts.
+        scope: What the build is about.
+    """
+    report(Progress("listing", 0, 0))
+    listing = source.artifacts(store.seen())
+    known = dict(store.known())
+    refs, left_out = scope.choose(listing)
+    outdated = cutter.outdated(refs, known)
+    batch: list[Entry] = []
+    passing: list[Skipped] = []
+    moved: dict[tuple[str, str | None], Ref] = {}
+    added: set[str] = set()
+    gathered = characters = reused = chunks = 0
+    for done, (ref, outcome) in enumerate(zip(outdated, source.read(outdated), strict=True), start=1):
+        if gathered >= WRITE_CHARACTERS or chunks >= WRITE_CHUNKS:
+            reused += store.write(batch, space).reused
+            batch, gathered, chunks = [], 0, 0
+        entry = cutter.entry(ref, outcome)
+        if isinstance(entry, Skipped):
+            passing.append(entry)
+        else:
+            if entry.ref.hash != ref.hash:
+                moved[ref.hash, ref.path] = entry.ref
+            known[entry.ref.hash] = known_of(entry)
+            if entry.skip is None and scope.takes(known[entry.ref.hash]):
+                added.add(entry.ref.hash)
+            size = sum(len(item.chunk.text) for item in entry.chunks)
+            batch.append(entry)
+            gathered += size
+            characters += size
+            chunks += len(entry.chunks)
+        report(Progress("chunking", done, len(outdated), characters))
+    if moved or any(item.reason is SkipReason.VANISHED for item in passing):
+        # What was read is not what was listed, so that nothing but another build can say what this is current to: the
+        # source may well go back to how it was listed.
+        listing = replace(listing, revision=f"{listing.revision}{UNSURE}")
+    if moved:
+        refs = [moved.get((ref.hash, ref.path), ref) for ref in refs]
+    skipped = sorted([*left_out, *passing, *refused(refs, known, scope)], key=lambda item: item.path)
+    readable = [ref for ref in refs if ref.hash in known and known[ref.hash].skip is None]
+    placed = [ref for ref in readable if scope.takes(known[ref.hash])]
+    members = [member for ref in placed for member in scope.members(ref, known[ref.hash])]
+    seen = View(scope.builders, members, listing.seen, skipped, source.worktrees())
+    if scope.corpus is None:
+        written = store.write(batch, space, seen)
+        removed = written.dropped.artifacts
+    else:
+        before = store.members(scope.corpus)
+        kept = scope.kept(before)
+        # What other builds left out is still left out.
+        others = [item for item in store.skipped() if not scope.names(item.path)]
+        written = store.write(batch, space, replace(seen, members=[*members, *kept], skipped=[*skipped, *others]))
+        skipped += scope.unlisted(refs, skipped)
+        now = {member.hash for member in (*members, *kept)}
+        there = {member.hash for member in before}
+        removed = len(there - now)
+        added |= {member.hash for member in members} - there
+    return Ingested(listing, placed, skipped, frozenset(added), reused + written.reused, removed)
+
+
+def store_some(source: Source, store: VectorStore, refs: Sequence[Ref], scopes: Sequence[Scope]) -> list[Member]:
+    """Read, cut and store just these artifacts, embedding nothing.
+
+    Returns:
+        Where they belong: to the corpora that every index has, and to those of these scopes that name them.
+    """
+    cutter = Cutter(source.rules)
+    outdated = cutter.outdated(refs, {})
+    cut = {ref.hash: cutter.entry(ref, outcome) for ref, outcome in zip(outdated, source.read(outdated), strict=True)}
+    entries = {hash: entry for hash, entry in cut.items() if isinstance(entry, Entry) and entry.skip is None}
+    store.write(list(entries.values()))
+    return [
+        member
+        for ref in refs
+        if ref.hash in entries
+        for scope in (WHOLE, *scopes)
+        if scope.names(ref.path or "")
+        for member in scope.members(replace(ref, hash=entries[ref.hash].ref.hash), known_of(entries[ref.hash]))
+    ]
+
+
+def _media(artifact: Artifact) -> MediaNote | None:
+    """Where the asset is that an artifact is the transcript of; None where it is a text of its own."""
+    one, transcript = artifact.manifest, artifact.ref.transcript
+    return None if one is None or transcript is None else MediaNote(one.uri, transcript.path or "")
+
+
+def digest(chunk: Chunk) -> bytes:
+    """SHA-256 of the exact string that is embedded for a chunk."""
+    return hashlib.sha256(chunking.passage(chunk).encode("utf-8", "surrogatepass")).digest()
+
+
+def refused(refs: Iterable[Ref], known: Mapping[str, Known], scope: Scope) -> Iterator[Skipped]:
+    """What is left out by a verdict that the store remembers, or because this build takes nothing of it."""
+    for ref in refs:
+        verdict = known.get(ref.hash)
+        if verdict is None:
+            continue
+        if verdict.skip is not None:
+            yield Skipped(ref.path or ref.hash, verdict.skip, verdict.detail, ref.hash)
+        elif not scope.takes(verdict):
+            # Listed with its hash, it stays stored: what is in no view and on no list is dropped, and read again.
+            yield Skipped(ref.path or ref.hash, SkipReason.EXCLUDED, ONLY_RAW, ref.hash)
+
+
+def known_of(entry: Entry) -> Known:
+    """What the store will remember of an artifact."""
+    parts = frozenset(item.chunk.part for item in entry.chunks) - {Part.WHOLE}
+    return Known(entry.ref.version, entry.recipe, entry.skip, entry.detail, parts or frozenset({Part.WHOLE}))

@@ -1,0 +1,160 @@
+"""Corpora: which files a build is about, and where what it finds belongs.
+
+Every index has ``code`` and ``docs``, which are built together from everything there is. Besides, a caller may name
+corpora of their own: a list of files, folders and patterns that *is* the corpus.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+
+from outcrop.core.model import Filter, Kind, Listing, Part, Ref, Skipped, SkipReason
+from outcrop.core.names import check_corpus
+from outcrop.core.rows import DEFAULT_BUILDERS, Known, Member
+from outcrop.errors import UsageError
+from outcrop.text.globs import compiled
+
+DOCS = "docs"
+"""Where the Markdown cells of every notebook go: in one ranking with code, two-line notes win unrelated questions."""
+
+CODE_KINDS = frozenset({Kind.CODE, Kind.API})
+
+_RAW_ALONE = frozenset({Part.RAW})
+_NO_FILES = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM})
+_WILD = re.compile(r"[*?\[]")
+
+
+def corpus_of(kind: Kind) -> str:
+    """Which of the two default corpora a kind belongs to."""
+    return "code" if kind in CODE_KINDS else DOCS
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What one build is about.
+
+    Attributes:
+        corpus: A corpus of the caller's own; None for the two that every index has.
+        paths: Files, folders and patterns (``notes/**/*.ipynb``) from the root; they are the corpus.
+        prune: Whether what an earlier build of this corpus put in, and the list no longer names, goes.
+        raw_cells: Whether raw cells of notebooks are documents too.
+    """
+
+    corpus: str | None = None
+    paths: tuple[str, ...] = ()
+    prune: bool = True
+    raw_cells: bool = False
+
+    @property
+    def builders(self) -> tuple[str, ...]:
+        """The corpora whose members this build says."""
+        return DEFAULT_BUILDERS if self.corpus is None else (self.corpus,)
+
+    @property
+    def filter(self) -> Filter:
+        """What this build put in; for the default one, everything but what came from peers, records included."""
+        return Filter(imported=False) if self.corpus is None else Filter(builders=(self.corpus,))
+
+    def names(self, path: str) -> bool:
+        """Whether the list names a path."""
+        return self.corpus is None or self._covers(path)
+
+    def choose(self, listing: Listing) -> tuple[Sequence[Ref], Sequence[Skipped]]:
+        """What of a listing is meant, and what of it is left out."""
+        if self.corpus is None:
+            return listing.refs, listing.skipped
+        refs = [ref for ref in listing.refs if ref.path and ref.kind not in _NO_FILES and self._covers(ref.path)]
+        skipped = [item for item in listing.skipped if self._covers(item.path)]
+        return refs, skipped
+
+    def unlisted(self, refs: Iterable[Ref], skipped: Iterable[Skipped]) -> list[Skipped]:
+        """Entries of the list that name nothing: not an error, since a file may just have gone."""
+        there = [*(ref.path or "" for ref in refs), *(item.path for item in skipped)]
+        named = {above for path in there for above in _above(path)} | ({""} if there else set())
+        return [
+            Skipped(entry or ".", SkipReason.UNLISTED)
+            for entry in self.paths
+            if entry not in named and not (_WILD.search(entry) and any(map(_covering([entry]), there)))
+        ]
+
+    def takes(self, known: Known) -> bool:
+        """Whether any part of an artifact belongs somewhere."""
+        return self.raw_cells or known.parts != _RAW_ALONE
+
+    def members(self, ref: Ref, known: Known) -> Iterator[Member]:
+        """Where an artifact belongs.
+
+        A notebook's Markdown cells are documents, its code cells code of the corpus that is built; its raw cells belong
+        nowhere unless they are asked for.
+        """
+        own = self.corpus
+        for part in known.parts:
+            if part is Part.WHOLE:
+                corpus = own or corpus_of(ref.kind)
+                yield Member(corpus, corpus, ref.hash, part, ref.path, ref.kind)
+            elif part is Part.CODE:
+                yield Member(own or "code", own or "code", ref.hash, part, ref.path, Kind.CODE)
+            elif part is Part.DOC or self.raw_cells:
+                yield Member(DOCS, own or "code", ref.hash, part, ref.path, Kind.DOC)
+
+    def kept(self, before: Iterable[Member]) -> list[Member]:
+        """What an earlier build put in and this one leaves there."""
+        return [] if self.prune else [member for member in before if not self._covers(member.path or "")]
+
+    @cached_property
+    def _covers(self) -> Callable[[str], bool]:
+        return _covering(self.paths)
+
+
+def own_scope(corpus: str, paths: Iterable[str | os.PathLike[str]], root: Path, prune: bool, raw_cells: bool) -> Scope:
+    """The scope of a corpus of the caller's own.
+
+    Args:
+        corpus: Its name.
+        paths: Files, folders and patterns, absolute or from the root.
+        root: The folder that paths are relative to.
+        prune: See :class:`Scope`.
+        raw_cells: See :class:`Scope`.
+
+    Raises:
+        UsageError: A name that is none, or a path outside of the root.
+    """
+    return Scope(
+        check_corpus(corpus),
+        tuple(dict.fromkeys(_from_root(os.fspath(path), root) for path in paths)),
+        prune,
+        raw_cells,
+    )
+
+
+def _from_root(path: str, root: Path) -> str:
+    """A path or pattern as the listing writes paths; empty for the root itself."""
+    whole = os.path.normpath(root / path)
+    if whole != str(root) and not whole.startswith(str(root).rstrip(os.sep) + os.sep):
+        raise UsageError(f"{path} is outside of {root}", "A corpus holds files of one repository or folder")
+    relative = os.path.relpath(whole, root)
+    return "" if relative == "." else relative.replace(os.sep, "/")
+
+
+def _covering(entries: Sequence[str]) -> Callable[[str], bool]:
+    """Whether any of these names a path: as itself, as a folder above it, or as a pattern from the root."""
+    if "" in entries:
+        return lambda path: True
+    literal = frozenset(entries)
+    spec = compiled(f"/{entry}" for entry in entries if _WILD.search(entry))
+
+    def covers(path: str) -> bool:
+        return not literal.isdisjoint(_above(path)) or spec.match_file(path)
+
+    return covers
+
+
+def _above(path: str) -> Iterator[str]:
+    """A path and the folders above it."""
+    return accumulate(path.split("/"), lambda whole, part: f"{whole}/{part}")

@@ -1,0 +1,80 @@
+"""Records: a caller's own texts, which belong to no file, found like any passage."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from outcrop import chunking
+from outcrop.core.model import Filter, Part, Record, Ref
+from outcrop.core.protocols import Embedder, VectorStore
+from outcrop.core.reports import UpsertReport
+from outcrop.core.rows import Digested, Entry, RecordEntry
+from outcrop.errors import UsageError
+from outcrop.indexing.build import Tally, embed_pending
+from outcrop.indexing.ingest import digest
+
+
+def upsert(records: Sequence[Record], corpus: str, store: VectorStore, embedder: Embedder) -> UpsertReport:
+    """Store records; those of the same id give way, those that stand there word for word are left alone.
+
+    Args:
+        records: What to store; of two with the same id the last one counts.
+        corpus: The corpus that they are found in.
+        store: Where to.
+        embedder: What makes the vectors; from now on its space is the one that is searched.
+
+    Raises:
+        UsageError: A record that cannot be one; nothing is stored then.
+        StoreLocked: Another process is writing.
+        EmbedderError: The records are stored; vectors made so far are kept, and the next call goes on.
+    """
+    started = time.perf_counter()
+    entries = {record.id: _entry(record, place) for place, record in enumerate(records)}
+    tally = Tally()
+    with store.writing():
+        done = store.upsert(corpus, list(entries.values()), embedder.space)
+        # Nobody's build put records in, so that no build takes them out.
+        wanted = Filter(corpora=(corpus,), builders=("",))
+        embed_pending(store, embedder, tally, lambda _: None, wanted)
+    return UpsertReport(
+        added=done.added,
+        changed=done.changed,
+        unchanged=done.unchanged,
+        embedded=tally.embedded,
+        reused=done.reused,
+        characters=tally.characters,
+        cut=tally.cut,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def remove(ids: Collection[str], corpus: str, store: VectorStore) -> int:
+    """Take records out by their ids; returns how many of them were there."""
+    if not ids or not store.exists:
+        return 0
+    with store.writing():
+        return store.remove_records(corpus, list(ids))
+
+
+def _entry(record: Record, place: int) -> RecordEntry:
+    where = f"records[{place}]"
+    if not record.id or "\0" in record.id:
+        raise UsageError(f"{where}.id cannot be {record.id!r}", "It takes a text")
+    if not record.text.strip():
+        raise UsageError(f"{where}.text is blank", "Leave the record out")
+    try:
+        metadata = json.dumps(record.metadata, ensure_ascii=False, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{where}.metadata is not JSON ({error})", "It takes an object of plain values") from None
+    # A file that begins with a zero byte is no text, so no artifact of a source has this hash.
+    hash = hashlib.sha3_256(f"\0{record.id}\0{record.text}".encode("utf-8", "surrogatepass")).hexdigest()
+    # A record is one text, whatever file its path makes one think of.
+    path = None if chunking.format_of(record.path, record.kind) == "notebook" else record.path
+    chunks = [replace(each, part=Part.WHOLE) for each in chunking.chunk(record.text, path, record.kind)]
+    recipe = f"{chunking.VERSION}/record/{record.kind}/{record.path or ''}"
+    entry = Entry(Ref(hash, record.kind, record.path, hash), recipe, [Digested(each, digest(each)) for each in chunks])
+    return RecordEntry(record.id, record.project, metadata, entry)

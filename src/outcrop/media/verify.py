@@ -1,0 +1,212 @@
+"""Checking a downloaded asset against its manifest, before it is used."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from outcrop.app import index as app
+from outcrop.app.index import Index
+from outcrop.core.model import Manifest
+from outcrop.core.reports import Progress
+from outcrop.errors import FormatError, IntegrityError, UsageError
+from outcrop.media.assets import Asset, find, list_media, local_copy, name_of
+from outcrop.text import manifest
+
+BLOCK = 1 << 20
+"""Bytes hashed at a time: a film is never in memory."""
+
+MEGA = 1_000_000
+"""Progress is counted in megabytes."""
+
+Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What came of a check.
+
+    Attributes:
+        file: The asset, or its URI where it is not on this machine.
+        manifest: Path of its manifest, where one was found.
+        ok: None where there is no file to check.
+        detail: Why it is not, or what to do.
+    """
+
+    file: str
+    manifest: str | None
+    ok: bool | None
+    detail: str
+
+
+def verify_media(
+    file: str | os.PathLike[str],
+    about: Manifest | str | os.PathLike[str] | None = None,
+    *,
+    directory: str | os.PathLike[str] = ".",
+    progress: Report | None = None,
+) -> Manifest:
+    """See that a downloaded asset is the one that its manifest names, before it is used.
+
+    Args:
+        file: The asset.
+        about: Its manifest, or the path of that, as a hit has it; None to take the one of the repository that has the
+            file's hash, or its name.
+        directory: Anywhere in the repository.
+        progress: Told how far the hashing is, in megabytes.
+
+    Returns:
+        The manifest that it agrees with.
+
+    Raises:
+        IntegrityError: It is another file, or not whole.
+        ManifestError: The manifest is broken.
+        UsageError: No such file, or no manifest is about it.
+    """
+    file = Path(file)
+    if not isinstance(about, Manifest):
+        with app.open(directory) as index:
+            if about is None:
+                return match(list_media(index).assets, file, progress).manifest
+            about = find(index, os.fspath(about))
+    check(file, about, progress)
+    return about
+
+
+def verify_all(
+    index: Index, items: Sequence[str], about: str | None = None, progress: Report | None = None
+) -> list[Checked]:
+    """Check several files; one that fails stops nobody.
+
+    Args:
+        index: Whose manifests.
+        items: Files, or manifests (``….json``) whose asset is a file of this machine; none for every manifest.
+        about: The manifest that one file is checked against.
+        progress: Told how far the hashing is.
+
+    Raises:
+        UsageError: ``about`` without exactly one file.
+        SourceError: The source cannot be read.
+    """
+    if about is not None and len(items) != 1:
+        raise UsageError("a manifest is checked against one file", "Name the downloaded file")
+    assets = list_media(index).assets
+    if not items:
+        return [_checked_copy(index, asset.path, asset.manifest, progress) for asset in assets]
+    checked: list[Checked] = []
+    for item in items:
+        try:
+            if about is not None:
+                check(Path(item), find(index, about), progress)
+                checked.append(Checked(item, about, True, ""))
+            elif item.lower().endswith(".json"):
+                checked.append(_checked_copy(index, item, find(index, item), progress))
+            else:
+                checked.append(Checked(item, match(assets, Path(item), progress).path, True, ""))
+        except (FormatError, UsageError) as error:
+            checked.append(Checked(item, about, False, str(error)))
+    return checked
+
+
+def _checked_copy(index: Index, path: str, one: Manifest, progress: Report | None) -> Checked:
+    """The asset that lies where its URI says, if that is on this machine."""
+    copy = local_copy(index, one)
+    if copy is None:
+        return Checked(one.uri, path, None, "download it, then: outcrop media verify FILE")
+    try:
+        check(copy, one, progress)
+    except (FormatError, UsageError) as error:
+        return Checked(str(copy), path, False, str(error))
+    return Checked(str(copy), path, True, "")
+
+
+def check(file: Path, one: Manifest, progress: Report | None = None) -> None:
+    """Compare a file with its manifest; one of another size is not even read.
+
+    Raises:
+        IntegrityError: It is another file, or not whole.
+        UsageError: There is no such file.
+    """
+    size = size_of(file)
+    manifest.verify(one, *((size, "") if size != one.bytes else measure(file, progress)))
+
+
+def match(assets: Sequence[Asset], file: Path, progress: Report | None = None) -> Asset:
+    """The asset that a file is.
+
+    Raises:
+        IntegrityError: One has its name and another content.
+        UsageError: None has either.
+    """
+    size = size_of(file)
+    # A film whose size no manifest names is not read.
+    sha3 = measure(file, progress)[1] if any(asset.manifest.bytes == size for asset in assets) else ""
+    for asset in assets:
+        if (asset.manifest.bytes, asset.manifest.sha3) == (size, sha3):
+            return asset
+    for asset in assets:
+        if name_of(asset.manifest.uri) == file.name:
+            try:
+                manifest.verify(asset.manifest, size, sha3)
+            except IntegrityError as error:
+                error.what = f"{file.name} is not what {asset.path} names: {error.what}"
+                raise
+    raise UsageError(
+        f"no manifest here is about {file.name}", "Name its manifest with --manifest, or see: outcrop media list"
+    )
+
+
+def measure(file: Path, progress: Report | None = None) -> tuple[int, str]:
+    """Size and SHA3-256 of a file, read in blocks.
+
+    Raises:
+        UsageError: There is no such file.
+    """
+    total = size_of(file)
+    hasher = hashlib.sha3_256()
+    size = 0
+    try:
+        with file.open("rb") as stream:
+            while block := stream.read(BLOCK):
+                hasher.update(block)
+                size += len(block)
+                if progress is not None:
+                    progress(Progress("hashing", size // MEGA, max(1, total // MEGA)))
+    except OSError as error:
+        raise _unreadable(file, error) from error
+    return size, hasher.hexdigest()
+
+
+def read_whole(file: Path) -> bytes:
+    """The bytes of a small file.
+
+    Raises:
+        UsageError: There is none, or it cannot be read.
+    """
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise _unreadable(file, error) from error
+
+
+def size_of(file: Path) -> int:
+    """Bytes of a file.
+
+    Raises:
+        UsageError: There is none, or it is a folder or a device.
+    """
+    try:
+        status = file.stat()
+    except OSError as error:
+        raise _unreadable(file, error) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise UsageError(f"{file} is not a file", "Name a file that can be read")
+    return status.st_size
+
+
+def _unreadable(file: Path, error: OSError) -> UsageError:
+    return UsageError(f"{file} cannot be read: {error.strerror or error}", "Name a file that can be read")

@@ -1,0 +1,1 @@
+"""Other repositories and installed packages, imported into this index."""

@@ -1,0 +1,173 @@
+"""Putting a project into a store: only what is new or changed is read, and nobody sees half of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from outcrop.core.model import Filter, Kind, Part, Ref, Space
+from outcrop.core.protocols import Vector, VectorStore
+from outcrop.core.reports import Progress
+from outcrop.core.rows import IMPORTED, Digested, Entry, Known, Member, Project
+from outcrop.errors import StoreDamaged
+from outcrop.indexing.ingest import Report
+from outcrop.indexing.scope import corpus_of
+
+ARTIFACTS_AT_ONCE = 200
+"""Artifacts read from a peer at a time."""
+
+WRITE_CHUNKS = 10_000
+"""Passages of one transaction, roughly."""
+
+UNIT_TOLERANCE = 1e-3
+"""How far a peer's vector may be from length 1; ours are within a millionth."""
+
+
+Read = tuple[Entry, Mapping[bytes, Vector]]
+"""An artifact, and the vectors that it has, by digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a peer has.
+
+    Attributes:
+        members: What is wanted of it, and where it belongs here.
+        known: Version, recipe and parts of each of its artifacts, by hash.
+        read: Gives artifacts by their hashes, each with the vectors that it has, by digest.
+    """
+
+    members: Sequence[Member]
+    known: Mapping[str, Known]
+    read: Callable[[Sequence[str]], Iterable[Read]]
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What came in.
+
+    Attributes:
+        added: Artifacts that were read, because they are new or changed.
+        unchanged: Artifacts that were left alone.
+        removed: Artifacts that are gone.
+        reused: New passages whose vector was in the store already.
+    """
+
+    added: int
+    unchanged: int
+    removed: int
+    reused: int
+
+
+def as_members(members: Iterable[Member], kind: Kind | None, matches: Callable[[str], bool] | None) -> list[Member]:
+    """Where a peer's artifacts belong here: in its own corpora, or all as one kind.
+
+    Args:
+        members: Where they belong there.
+        kind: What all of them count as here, or None.
+        matches: Which paths are wanted; None for everything, what has no path included.
+    """
+    wanted = (item for item in members if matches is None or (item.path is not None and matches(item.path)))
+    return [
+        replace(
+            item,
+            builder=IMPORTED,
+            corpus=item.corpus if kind is None else corpus_of(kind),
+            kind=item.kind if kind is None else kind,
+        )
+        for item in wanted
+    ]
+
+
+def bring(store: VectorStore, project: Project, material: Material, report: Report) -> Brought:
+    """Make a project of the store hold what its peer has. The caller is the store's writer.
+
+    Everything is copied before any of it is placed, so that an import that is stopped, or that fails, leaves what was
+    there.
+
+    Args:
+        store: Where to.
+        project: What is written down of it; its space is that of the vectors.
+        material: What the peer has.
+        report: Told how far it is.
+    """
+    name = project.name
+    mine = store.known(name)
+    embedded, chunks = store.progress(project.space, Filter(projects=(name,)))
+    parts: dict[str, set[Part]] = {}
+    for member in material.members:
+        parts.setdefault(member.hash, set()).add(member.part)
+    fresh = sorted(
+        hash
+        for hash, wanted in parts.items()
+        if embedded < chunks or not _has(mine.get(hash), material.known[hash], wanted)
+    )
+    batch: list[Entry] = []
+    vectors: dict[bytes, Vector] = {}
+    reused = 0
+
+    def flush() -> int:
+        digests = list(vectors)
+        matrix = np.stack(list(vectors.values())) if vectors else np.empty((0, project.space.dim), np.float32)
+        done = store.copy_in(name, batch, project.space, digests, matrix).reused if batch else 0
+        batch.clear()
+        vectors.clear()
+        return done
+
+    for start in range(0, len(fresh), ARTIFACTS_AT_ONCE):
+        report(Progress("writing", start, len(fresh)))
+        for entry, some in material.read(fresh[start : start + ARTIFACTS_AT_ONCE]):
+            batch.append(entry)
+            vectors |= some
+        if sum(len(entry.chunks) for entry in batch) >= WRITE_CHUNKS:
+            reused += flush()
+    reused += flush()
+    store.place_project(project, material.members)
+    report(Progress("writing", len(fresh), len(fresh)))
+    return Brought(len(fresh), len(parts) - len(fresh), len(mine.keys() - parts.keys()), reused)
+
+
+def _has(mine: Known | None, theirs: Known, parts: set[Part]) -> bool:
+    """Whether the store has an artifact as its peer has it, with all parts that are wanted."""
+    return (
+        mine is not None and (mine.version, mine.recipe) == (theirs.version, theirs.recipe) and parts <= set(mine.parts)
+    )
+
+
+def entries_of(
+    store: VectorStore,
+    hashes: Sequence[str],
+    members: Mapping[str, Member],
+    known: Mapping[str, Known],
+    space: Space,
+) -> Iterator[Read]:
+    """Artifacts of a peer's store, as ``Material.read`` gives them.
+
+    Args:
+        store: The peer's.
+        hashes: Which.
+        members: The first membership of each, by hash.
+        known: What the peer remembers of each.
+        space: Of the vectors that are wanted.
+
+    Raises:
+        StoreDamaged: It has vectors that are none.
+    """
+    for hash, chunks in store.embedded_chunks(space, hashes).items():
+        member, about = members[hash], known[hash]
+        entry = Entry(
+            Ref(hash, member.kind, member.path, about.version),
+            about.recipe,
+            [Digested(item.chunk, item.digest) for item in chunks],
+            media=chunks[0].media if chunks else None,
+        )
+        vectors = {item.digest: item.vector for item in chunks if item.vector is not None}
+        _check(list(vectors.values()))
+        yield entry, vectors
+
+
+def _check(vectors: Sequence[Vector]) -> None:
+    if vectors and not np.all(np.abs(np.linalg.norm(np.stack(vectors), axis=1) - 1) <= UNIT_TOLERANCE):
+        raise StoreDamaged("it holds vectors that are not of length 1", "Mend them there: outcrop normalize")

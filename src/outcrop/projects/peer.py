@@ -1,0 +1,322 @@
+"""Opening a peer: another repository, folder or export, of which only its index or its blobs are read.
+
+Nothing in a peer is changed. What has an index of its own is read from there; what only has vectors that came with it
+(a fresh clone), and an export, are put together in memory, without any model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from outcrop.config.settings import Settings, load_settings
+from outcrop.core.model import Filter, Space
+from outcrop.core.names import check_project
+from outcrop.core.protocols import Guard, Source, TransferStore
+from outcrop.core.reports import Progress
+from outcrop.errors import BlobError, IndexMissing, OutcropError, SpaceMismatch, StoreError, UsageError
+from outcrop.sources.discover import Place, find_root, open_source
+from outcrop.sources.folder import FolderSource
+from outcrop.sources.options import Options
+from outcrop.sources.paths import to_bytes, to_slug, to_text
+from outcrop.stores.sqlite.store import SqliteStore
+from outcrop.transfer import folder_export, service, sync
+from outcrop.transfer.directory import DirectoryTransfer
+from outcrop.transfer.members import Members
+
+EXPORT = "blobs"
+"""Type of a peer that is a folder of exported blobs."""
+
+MEMBERS = Path("vec", "members.json")
+"""What an export that can be imported without its source has."""
+
+
+_COMMANDS = re.compile(r"\boutcrop (index|rebuild|normalize|pull)\b(?! -C)")
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A peer that was opened.
+
+    Attributes:
+        type: ``fossil``, ``git``, ``folder`` or ``blobs``.
+        place: Absolute path by which it is found again.
+        slug: What it calls itself.
+        store: What it holds: its own index, or one in memory that was filled from blobs.
+        source: Where its material comes from, or None for an export.
+        revision: What the store is current to, as one word.
+        space: The space of its vectors.
+        moment: ``store.moment()`` when it was opened: what is read later belongs together as long as this stands.
+        complete: Whether only artifacts all of whose passages have a vector are meant, as others came from no blob.
+    """
+
+    type: str
+    place: str
+    slug: str
+    store: SqliteStore
+    source: Source | None
+    revision: str
+    space: Space
+    moment: str
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a peer is current to, without reading what it holds.
+
+    Attributes:
+        revision: As ``Peer.revision``.
+        behind: As ``Peer.behind``.
+        source: As ``Peer.source``.
+    """
+
+    revision: str
+    behind: bool
+    source: Source | None
+
+
+@contextmanager
+def opened(
+    path: Path, settings: Settings, space: Space, own_store: Path, report: Callable[[Progress], None]
+) -> Iterator[Peer]:
+    """Open what a path is or lies in.
+
+    Args:
+        path: A Fossil repository, a folder of a git repository or of a checkout, a plain folder, or an export.
+        settings: Of the index that asks; they say how a peer's index would have to be made.
+        space: The space that is wanted.
+        own_store: Where the repository that asks keeps its index.
+        report: Told how far the reading of blobs is.
+
+    Raises:
+        NotARepository: There is nothing at that path.
+        UsageError: It is the repository that asks.
+        StoreError: It has no index and no vectors, or an index that is not finished or cannot be read.
+        SpaceMismatch: Its vectors are another model's.
+    """
+    if _is_export(path):
+        yield _of_export(path.resolve(), settings, space, report)
+        return
+    place, source = _found(path, own_store)
+    with closing(_store_of(source)) as store:
+        if _is_indexed(store, path):
+            moment = store.moment()
+            look = _look_at(store, source, settings, space, path)
+            yield Peer(source.type, _place(place), source.project, store, source, look.revision, space, moment)
+        else:
+            yield _of_blobs(place, source, settings, space, path, report)
+
+
+def look(path: Path, settings: Settings, space: Space, own_store: Path) -> Look:
+    """What a peer is current to. Arguments and errors as of :func:`opened`."""
+    if _is_export(path):
+        return Look(_word({"": _members(path).revision}), False, None)
+    _, source = _found(path, own_store)
+    with closing(_store_of(source)) as store:
+        if _is_indexed(store, path):
+            return _look_at(store, source, settings, space, path)
+    transfer = _blobs_of(source, settings, path)
+    return Look(_blob_revision(transfer), False, source)
+
+
+def withheld(source: Source | None, versions: Mapping[str, str]) -> frozenset[str]:
+    """Of a peer's artifacts (version by hash), those that it does not show to the public any more."""
+    return source.withheld(versions) if isinstance(source, Guard) else frozenset()
+
+
+def _found(path: Path, own_store: Path) -> tuple[Place, Source]:
+    place = find_root(path)
+    settings = load_settings(place.root)
+    options = Options(settings.max_bytes, settings.exclude, settings.include_secrets, settings.kinds)
+    source = open_source(place, options)
+    if source.store_path() == own_store:
+        raise UsageError(
+            f"{path} is this repository itself, or another view of it", "Only others are imported: outcrop index"
+        )
+    return place, source
+
+
+def _store_of(source: Source) -> SqliteStore:
+    return SqliteStore(source.store_path(), source.worktree, guest=source.type == "fossil", read_only=True)
+
+
+def index_command(path: Path, settings: Settings) -> str:
+    """The command that makes a peer's index with the same embedder."""
+    words = ["outcrop", "index", "-C", str(path), *embedder_flags(settings)]
+    return " ".join(map(shlex.quote, words))
+
+
+def embedder_settings(settings: Settings) -> dict[str, object]:
+    """What another index has to be told so that its vectors are of the same space."""
+    names = ("model", "dim", "endpoint_url", "query_prefix", "passage_prefix", "max_tokens")
+    chosen = {name: getattr(settings, name) for name in names if getattr(settings, name) is not None}
+    return {"embedder": settings.embedder, **chosen}
+
+
+def embedder_flags(settings: Settings) -> list[str]:
+    """The same as options of a command; what has none is left to the settings."""
+    names = {"embedder", "model", "dim", "endpoint_url"}
+    chosen = {name: value for name, value in embedder_settings(settings).items() if name in names}
+    return [word for name, value in chosen.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+
+
+def _is_export(path: Path) -> bool:
+    return (path / MEMBERS).is_file() and not any((path / name).exists() for name in (".git", ".outcrop"))
+
+
+def _is_indexed(store: SqliteStore, path: Path) -> bool:
+    """Whether a peer has an index.
+
+    Raises:
+        StoreError: It has one that cannot be read.
+    """
+    try:
+        return store.exists
+    except OutcropError as error:
+        raise at(path, error) from error
+
+
+def _look_at(store: SqliteStore, source: Source, settings: Settings, space: Space, path: Path) -> Look:
+    """A peer's own index, if it can be imported."""
+    try:
+        state, revisions = store.state(), store.revisions()
+        if state is None or not revisions:
+            raise StoreError("its first build was never completed", "Wait for it, or run there: outcrop index")
+        if state.space != space:
+            raise SpaceMismatch(
+                f"its index holds vectors of {state.space.id}, and this one searches {space.id}",
+                f"Make them there with the same embedder: {index_command(path, settings)}",
+            )
+        embedded, chunks = store.progress(space, Filter(imported=False))
+        if embedded < chunks:
+            raise StoreError(
+                f"{chunks - embedded:,} of its {chunks:,} passages have no vector yet: it is being indexed, or that was"
+                " stopped",
+                f"Wait, or go on there: {index_command(path, settings)}",
+            )
+        now = source.revision(store.seen())
+    except OutcropError as error:
+        raise at(path, error) from error
+    return Look(_word(revisions), any(revision != now for revision in revisions.values()), source)
+
+
+def _of_blobs(
+    place: Place,
+    source: Source,
+    settings: Settings,
+    space: Space,
+    path: Path,
+    report: Callable[[Progress], None],
+) -> Peer:
+    """A peer without an index, whose vectors came along with it."""
+    transfer = _blobs_of(source, settings, path)
+    memory = SqliteStore(None, source.worktree)
+    try:
+        sync.bring_in(source, memory, transfer, space, report)
+    except OutcropError as error:
+        raise at(path, error) from error
+    return Peer(
+        *(source.type, _place(place), source.project, memory, source, _blob_revision(transfer), space),
+        moment=memory.moment(),
+        complete=True,
+    )
+
+
+def _blobs_of(source: Source, settings: Settings, path: Path) -> TransferStore:
+    """Where the vectors are that came with a peer.
+
+    Raises:
+        IndexMissing: None did.
+    """
+    transfer = service.transfer_of(source)
+    if transfer is None or not any(name.endswith(".bin") for name in transfer.names()):
+        raise IndexMissing(
+            f"{path} has no index, and no vectors came with it",
+            f"Make one there: {index_command(path, settings)}; or let it be made: outcrop import-project --build",
+        )
+    return transfer
+
+
+def _blob_revision(transfer: TransferStore) -> str:
+    """What blobs are current to; where that is not said, a digest of their names."""
+    note = sync.current(transfer)
+    return _word({"": note[1]} if note else dict.fromkeys(transfer.names(), ""))
+
+
+def _of_export(path: Path, settings: Settings, space: Space, report: Callable[[Progress], None]) -> Peer:
+    transfer = DirectoryTransfer(path)
+    source = FolderSource(path, Options())
+    memory = SqliteStore(None)
+    found = _members(path)
+    try:
+        folder_export.bring_in(source, memory, transfer, space, report)
+    except SpaceMismatch as error:
+        fix = f"Export it from an index made by the same: {' '.join(embedder_flags(settings))}"
+        raise SpaceMismatch(f"{path} cannot be imported: {error.what}", fix) from error
+    except OutcropError as error:
+        raise at(path, error) from error
+    slug = found.project or to_slug(path.name)
+    return Peer(EXPORT, spelled(path), slug, memory, None, _word({"": found.revision}), space, memory.moment(), True)
+
+
+def _members(path: Path) -> Members:
+    """What an export says of itself.
+
+    Raises:
+        BlobError: The file that says it is none, or is gone.
+    """
+    try:
+        found = folder_export.read_members(DirectoryTransfer(path))
+    except OutcropError as error:
+        raise at(path, error) from error
+    if found is None:
+        raise BlobError(f"{path} is no export that was finished", "Export it again: outcrop export")
+    return found
+
+
+def _place(place: Place) -> str:
+    """The path that finds it again: of a Fossil repository that of its file, unless it was found from a checkout."""
+    alone = place.fossil is not None and place.fossil.checkout is None
+    return spelled(place.fossil.repository if place.fossil is not None and alone else place.root)
+
+
+def spelled(path: Path) -> str:
+    """A path as text that a database takes, whatever bytes it has."""
+    return to_text(os.fsencode(path))
+
+
+def path_of(peer: str) -> Path:
+    """The inverse of :func:`spelled`."""
+    return Path(os.fsdecode(to_bytes(peer)))
+
+
+def _word(revisions: Mapping[str, str]) -> str:
+    digest = hashlib.sha256()
+    for builder, revision in sorted(revisions.items()):
+        digest.update(f"{builder}\0{revision}\0".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:16]
+
+
+def at(path: Path, error: OutcropError) -> OutcropError:
+    """The same error, which names the peer; what it says to run has to be run there."""
+    fix = _COMMANDS.sub(lambda found: f"outcrop {found[1]} -C {shlex.quote(str(path))}", error.fix)
+    return type(error)(f"{path} cannot be imported: {error.what}", fix)
+
+
+def name_of(peer: Peer, named: str | None, own: str) -> str:
+    """What a project is to be called.
+
+    Raises:
+        UsageError: It cannot be called so.
+    """
+    name = check_project(named) if named is not None else peer.slug
+    if name == own:
+        raise UsageError(f"this repository itself is called {own!r}", f"Give the other one another name: --as {own}-2")
+    return name

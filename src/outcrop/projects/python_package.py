@@ -1,0 +1,112 @@
+"""Installed Python packages as projects: the signature and docstring of each public name is a passage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from outcrop import chunking
+from outcrop.app.index import Index
+from outcrop.core.model import Filter, Kind, Part, Skipped
+from outcrop.core.reports import Progress
+from outcrop.core.rows import IMPORTED, Digested, Entry, Known, Member, Project
+from outcrop.errors import SourceError
+from outcrop.indexing.build import Tally, embed_pending
+from outcrop.indexing.ingest import Report, digest
+from outcrop.indexing.scope import corpus_of
+from outcrop.projects import copy, python_api, python_env
+from outcrop.projects.copy import Brought, Material, Read
+from outcrop.projects.python_api import Reading
+from outcrop.projects.python_env import STDLIB, Interpreter, Package
+
+PYTHON = "python"
+"""Type of a project that is an installed package."""
+
+RECIPE = f"{chunking.VERSION}/python-api/{python_api.VERSION}"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An installed package.
+
+    Attributes:
+        interpreter: Whose it is.
+        package: Its files.
+        item: The name by which it is found again.
+    """
+
+    interpreter: Interpreter
+    package: Package
+    item: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What importing a package did: what came in, passages that went through the model, files that cannot be read."""
+
+    brought: Brought
+    embedded: int
+    skipped: Sequence[Skipped]
+
+
+def find(index: Index, package: str, executable: Path | None) -> Found:
+    """A package that is installed here.
+
+    Raises:
+        UsageError: There is none of that name.
+        SourceError: No such interpreter, or it has no source.
+    """
+    interpreter = python_env.find_interpreter(executable, index.source.root)
+    found = python_env.find_package(interpreter, package)
+    return Found(interpreter, found, STDLIB if package == STDLIB else found.name)
+
+
+def slug_of(item: str, version: str) -> str:
+    """What a package is called when nobody names it."""
+    return Package("python" if item == STDLIB else item, version, Path(), ()).slug
+
+
+def bring(index: Index, found: Found, project: Project, report: Report) -> Done:
+    """Read a package, store what is new or changed in it, and embed that. The caller is the store's writer.
+
+    Raises:
+        SourceError: It has no public names.
+        EmbedderError: What was read is stored; the next time goes on.
+    """
+    store = index.store
+    before = next((each for each in store.projects() if each.name == project.name), None)
+    embedded, chunks = store.progress(project.space, Filter(projects=(project.name,)))
+    known = store.known(project.name)
+    whole = embedded == chunks and all(each.recipe == RECIPE for each in known.values())
+    if whole and before is not None and replace(before, imported=project.imported) == project:
+        return Done(Brought(0, len(known), 0, 0), 0, ())
+    reading = python_api.read_api(found.package, lambda done, total: report(Progress("chunking", done, total)))
+    if not reading.files:
+        raise SourceError(f"{found.item} has no public names that are described in Python source")
+    # Without its revision until all is embedded, so that an import that was stopped does not look complete.
+    brought = copy.bring(store, replace(project, revision=""), _material(reading), report)
+    tally = Tally()
+    embed_pending(store, index.embedder, tally, report, Filter(projects=(project.name,)))
+    store.place_project(project, _members(reading))
+    return Done(brought, tally.embedded, reading.skipped)
+
+
+def _material(reading: Reading) -> Material:
+    files = {file.ref.hash: file for file in reading.files}
+
+    def read(hashes: Sequence[str]) -> list[Read]:
+        return [
+            (Entry(files[hash].ref, RECIPE, [Digested(each, digest(each)) for each in files[hash].chunks]), {})
+            for hash in hashes
+        ]
+
+    known = {hash: Known(file.ref.version, RECIPE, None, "", frozenset({Part.WHOLE})) for hash, file in files.items()}
+    return Material(_members(reading), known, read)
+
+
+def _members(reading: Reading) -> list[Member]:
+    return [
+        Member(corpus_of(Kind.API), IMPORTED, file.ref.hash, Part.WHOLE, file.ref.path, Kind.API)
+        for file in reading.files
+    ]

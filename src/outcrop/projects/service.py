@@ -1,0 +1,361 @@
+"""Many repositories in one index: importing peers and installed packages as projects, and keeping them current.
+
+A peer is read where it is, from its own index, and never changed; its vectors come along, so that no model is asked. An
+installed Python package has no index: its public names are read from source and embedded here, which is why it is named
+as a package.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from outcrop.app.index import Index
+from outcrop.core.model import Kind, Skipped, Space
+from outcrop.core.names import check_project
+from outcrop.core.reports import Progress, ProjectReport, ProjectStatus
+from outcrop.core.rows import Known, Member, Project
+from outcrop.errors import NotARepository, OutcropError, SpaceMismatch, StoreLocked, UnknownProject, UsageError
+from outcrop.projects import copy, python_package
+from outcrop.projects import peer as peers
+from outcrop.projects.copy import Brought, Material
+from outcrop.projects.peer import Peer
+from outcrop.projects.python_package import PYTHON
+from outcrop.text.globs import path_matcher
+from outcrop.transfer import service
+
+ATTEMPTS = 3
+"""How often a peer that changes while it is read is read again."""
+
+Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What of a peer is wanted, and how.
+
+    Attributes:
+        kind: What all of it counts as here; None for what it counts as there.
+        paths: Patterns of the paths that are wanted, as in a .gitignore; empty for all.
+    """
+
+    kind: Kind | None = None
+    paths: tuple[str, ...] = ()
+
+
+def import_project(
+    index: Index,
+    peer: Path,
+    *,
+    name: str | None = None,
+    kind: Kind | None = None,
+    paths: Sequence[str] = (),
+    progress: Report | None = None,
+) -> ProjectReport:
+    """Bring a peer's index in under the name of its project. Nothing is embedded, and nothing in the peer is changed.
+
+    Args:
+        index: Where to.
+        peer: A Fossil repository, a folder of a git repository or a checkout, a plain folder, or an export.
+        name: What it is called here; None for what it calls itself.
+        kind: What all of it counts as here; None for what it counts as there.
+        paths: Only paths that match one of these patterns, written as in a .gitignore.
+        progress: Told how far it is.
+
+    Raises:
+        UsageError: A name that is taken or cannot be one, or no path that matches.
+        NotARepository: There is nothing at that path.
+        StoreError: The peer has no index, or one that is not finished; or this one is being written.
+        SpaceMismatch: The peer's vectors are another model's.
+    """
+    if name is not None:
+        check_project(name)
+    wanted = Wanted(kind, tuple(path.removeprefix("./") for path in paths))
+    return _import_peer(index, peer, name, wanted, progress or _silent)
+
+
+def import_package(
+    index: Index,
+    package: str,
+    *,
+    name: str | None = None,
+    executable: Path | None = None,
+    progress: Report | None = None,
+) -> ProjectReport:
+    """Read the public names of an installed Python package, and embed what is new or changed.
+
+    Args:
+        index: Where to.
+        package: What one installs or imports it as; ``stdlib`` for the standard library.
+        name: What it is called here; None for its name and version, ``numpy-2.4``.
+        executable: The interpreter whose packages are meant; see ``sources.python_places.find_interpreter``.
+        progress: Told how far it is.
+
+    Raises:
+        UsageError: No such package, or a name that is taken or cannot be one.
+        SourceError: No such interpreter, or a package without source.
+        EmbedderError: The names are stored; the next refresh embeds what is left.
+        StoreLocked: Another process is writing the index.
+    """
+    found = python_package.find(index, package, executable)
+    called = check_project(name) if name is not None else found.package.slug
+    return _import_package(index, found, called, "", progress or _silent)
+
+
+def refresh(index: Index, name: str, *, progress: Report | None = None) -> ProjectReport:
+    """Read a project's peer again; only what changed is read.
+
+    Raises:
+        UnknownProject: There is none of that name.
+        OutcropError: As its import does; the project stays as it is.
+    """
+    project = project_named(index, name)
+    report = progress or _silent
+    if project.type == PYTHON:
+        found = python_package.find(index, project.item, peers.path_of(project.peer))
+        # A newer version of a package takes the place of the older, unless somebody chose a name that has none.
+        chosen = name != python_package.slug_of(project.item, project.revision)
+        called = name if chosen else found.package.slug
+        return _import_package(index, found, called, "" if called == name else name, report)
+    place = peers.path_of(project.peer)
+    if not place.exists():
+        raise NotARepository(
+            f"the peer of {name} is gone: {place}",
+            f"Keep it as it is; or import it from where it is now with --as {name}; or: outcrop projects remove {name}",
+        )
+    return _import_peer(index, place, name, Wanted(project.kind, project.paths), report)
+
+
+def remove(index: Index, name: str) -> int:
+    """Take a project out of the index, and give the room back. Its peer is not touched. Returns bytes freed on disk.
+
+    Raises:
+        UnknownProject: There is none of that name.
+        StoreLocked: Another process is writing the index.
+    """
+    project_named(index, name)
+    before = index.store.size()
+    with index.store.writing():
+        index.store.remove_project(name)
+        index.store.file.shrink()
+    return max(0, before - index.store.size())
+
+
+def listing(index: Index, names: Collection[str] | None = None) -> list[ProjectStatus]:
+    """Projects, and whether each has all that its peer has now. Reads, and writes nothing.
+
+    Args:
+        index: Whose.
+        names: Which; None for all of them.
+    """
+    projects = {project.name: project for project in index.store.projects() if names is None or project.name in names}
+    statuses = [status for status in index.store.project_statuses() if status.name in projects]
+    return [_asked(index, projects[status.name], status) for status in statuses]
+
+
+def project_named(index: Index, name: str) -> Project:
+    """What is written down of a project.
+
+    Raises:
+        UnknownProject: There is none of that name.
+    """
+    projects = {project.name: project for project in index.store.projects()}
+    if name not in projects:
+        known = f"There is: {', '.join(projects)}" if projects else "Import one: outcrop import-project PEER"
+        raise UnknownProject(f"no project {name!r} was imported here", known)
+    return projects[name]
+
+
+def _import_peer(index: Index, path: Path, named: str | None, wanted: Wanted, report: Report) -> ProjectReport:
+    started = time.perf_counter()
+    space = _space(index)
+    for _ in range(ATTEMPTS):
+        with peers.opened(path, index.settings, space, index.source.store_path(), report) as peer:
+            name = peers.name_of(peer, named, index.source.project)
+            _claim(index, name, peer.type, peer.place, "")
+            project = Project(
+                *(name, peer.type, peer.place, "", wanted.kind, wanted.paths, peer.revision, space, time.time())
+            )
+            try:
+                return _report(index, project, _bring(index, peer, project, report), started)
+            except _Moved:
+                continue
+    raise StoreLocked(f"{path} cannot be imported: its index keeps changing", "Wait until it is done there")
+
+
+class _Moved(Exception):
+    """The peer's index changed while it was read."""
+
+
+def _bring(index: Index, peer: Peer, project: Project, report: Report) -> Brought:
+    """Copy what is wanted of a peer, as it is at one moment."""
+    matches = path_matcher(project.paths) if project.paths else None
+    there, known = _contents(peer)
+    left_out = peers.withheld(peer.source, {member.hash: known[member.hash].version for member in there})
+    if peer.complete:
+        left_out |= _unembedded(peer, {member.hash for member in there})
+    members = copy.as_members((item for item in there if item.hash not in left_out), project.kind, matches)
+    if not members:
+        raise UsageError(
+            f"nothing of {project.peer} is to be imported",
+            "No path matches: write --path as in a .gitignore" if there else "Index something there first",
+        )
+    first: dict[str, Member] = {}
+    for member in members:
+        first.setdefault(member.hash, member)
+
+    def read(hashes: Sequence[str]) -> list[copy.Read]:
+        try:
+            found = list(copy.entries_of(peer.store, hashes, first, known, project.space))
+            if peer.store.moment() != peer.moment:
+                raise _Moved
+        except OutcropError as error:
+            raise peers.at(peers.path_of(peer.place), error) from error
+        return found
+
+    with index.store.writing():
+        brought = copy.bring(index.store, project, Material(members, known, read), report)
+    if index.store.file.guest:
+        service.warn_of_readers(index.source, index.store.names().kinds)
+    return brought
+
+
+def _contents(peer: Peer) -> tuple[Sequence[Member], Mapping[str, Known]]:
+    """What a peer's own builds put into it, and what it remembers of that, as it was when it was opened."""
+    try:
+        with peer.store.snapshot():
+            known = peer.store.known()
+            members = [member for member in peer.store.members() if member.hash in known]
+            if peer.store.moment() != peer.moment:
+                raise _Moved
+    except OutcropError as error:
+        raise peers.at(peers.path_of(peer.place), error) from error
+    return members, known
+
+
+def _unembedded(peer: Peer, hashes: Collection[str]) -> frozenset[str]:
+    """Artifacts some of whose passages have no vector."""
+    found: set[str] = set()
+    for hash in hashes:
+        chunks = peer.store.embedded_chunks(peer.space, [hash])[hash]
+        if any(chunk.vector is None for chunk in chunks):
+            found.add(hash)
+    return frozenset(found)
+
+
+def _import_package(
+    index: Index, found: python_package.Found, name: str, replaced: str, report: Report
+) -> ProjectReport:
+    started = time.perf_counter()
+    space = _space(index)
+    if name == index.source.project:
+        raise UsageError(f"this repository itself is called {name!r}", "Give the package another name: --as NAME")
+    peer = peers.spelled(found.interpreter.place)
+    _claim(index, name, PYTHON, peer, found.item)
+    project = Project(*(name, PYTHON, peer, found.item, Kind.API, (), found.package.version, space, time.time()))
+    with index.store.writing():
+        done = python_package.bring(index, found, project, report)
+        if replaced:
+            index.store.remove_project(replaced)
+    return _report(index, project, done.brought, started, done.embedded, replaced, done.skipped)
+
+
+def _space(index: Index) -> Space:
+    """The space that is searched.
+
+    Raises:
+        SpaceMismatch: The index holds another embedder's vectors than the one that is set.
+    """
+    state = index.store.state() if index.store.exists else None
+    wanted = index.embedder.space
+    if state is not None and state.space != wanted:
+        raise SpaceMismatch(
+            f"this index holds vectors of {state.space.id}, but the embedder is {wanted.id}",
+            "Set the embedder that it was made with, or make it anew first: outcrop index",
+        )
+    return wanted
+
+
+def _claim(index: Index, name: str, type: str, peer: str, item: str) -> None:
+    """Make sure that a name is free, or belongs to the same peer, or to one that is not there any more.
+
+    Raises:
+        UsageError: It is another's.
+    """
+    for project in index.store.projects():
+        same = (project.type == PYTHON) == (type == PYTHON) and (project.peer, project.item) == (peer, item)
+        moved = type != PYTHON and project.type == type and not peers.path_of(project.peer).exists()
+        # Another environment's packages may take the place of those of the same name.
+        other_environment = type == PYTHON == project.type and project.item == item
+        if project.name == name and not (same or moved or other_environment):
+            origin = f"{project.item} of {project.peer}" if project.item else project.peer
+            raise UsageError(
+                f"there is a project {name!r} already, from {origin}",
+                f"Give this one another name with --as, or first: outcrop projects remove {name}",
+            )
+
+
+def _asked(index: Index, project: Project, status: ProjectStatus) -> ProjectStatus:
+    """A project's status, after a look at its peer."""
+    try:
+        reason = _difference(index, project, status)
+    except OutcropError as error:
+        return replace(status, current=False, reason=str(error))
+    return replace(status, current=reason is None, reason=reason)
+
+
+def _difference(index: Index, project: Project, status: ProjectStatus) -> str | None:
+    refresh = f"outcrop projects refresh {project.name}"
+    if status.embedded < status.chunks:
+        return f"{status.chunks - status.embedded:,} passages have no vector of what is searched here. Run: {refresh}"
+    if project.type == PYTHON:
+        version = python_package.find(index, project.item, peers.path_of(project.peer)).package.version
+        return None if version == project.revision else f"version {version} is installed now. Run: {refresh}"
+    if not peers.path_of(project.peer).exists():
+        return f"its peer is gone. Run: outcrop projects remove {project.name}, or import it from where it is now"
+    look = peers.look(peers.path_of(project.peer), index.settings, project.space, index.source.store_path())
+    if look.revision != project.revision:
+        return f"its peer was indexed anew since. Run: {refresh}"
+    if look.behind:
+        command = peers.index_command(peers.path_of(project.peer), index.settings)
+        return f"its peer changed and was not indexed since. Run: {command}, then {refresh}"
+    gone = peers.withheld(look.source, _versions(index, project))
+    return f"its peer has taken back {len(gone)} artifacts. Run: {refresh}" if gone else None
+
+
+def _versions(index: Index, project: Project) -> Mapping[str, str]:
+    return {hash: known.version for hash, known in index.store.known(project.name).items()}
+
+
+def _report(
+    index: Index,
+    project: Project,
+    brought: Brought,
+    started: float,
+    embedded: int = 0,
+    replaced: str = "",
+    skipped: Sequence[Skipped] = (),
+) -> ProjectReport:
+    status = next(each for each in index.store.project_statuses() if each.name == project.name)
+    return ProjectReport(
+        name=project.name,
+        type=project.type,
+        peer=project.peer,
+        item=project.item,
+        artifacts=status.artifacts,
+        chunks=status.chunks,
+        added=brought.added,
+        unchanged=brought.unchanged,
+        removed=brought.removed,
+        embedded=embedded,
+        reused=brought.reused,
+        replaced=replaced,
+        skipped=tuple(skipped),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _silent(_: Progress) -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,73 @@
+"""From a stored passage to a hit of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from outcrop.core.model import Copy, Hit, Mode
+from outcrop.core.rows import Passage
+from outcrop.text import manifest, terms
+
+
+def make_hit(
+    passage: Passage,
+    score: float,
+    mode: Mode,
+    words: Sequence[str],
+    copies: tuple[Copy, ...] = (),
+    explanation: tuple[str, ...] = (),
+) -> Hit:
+    """Describe a passage as an answer does.
+
+    Args:
+        passage: What was found.
+        score: Dot product, or relative keyword score; clamped to 0 to 1.
+        mode: By which half it was found.
+        words: Search terms of the question, for the preview.
+        copies: Where nearly the same stands.
+        explanation: What its place in the list is made of.
+    """
+    chunk, media = passage.chunk, passage.media
+    return Hit(
+        score=float(np.clip(score, 0.0, 1.0)),
+        kind=passage.kind,
+        project=passage.project,
+        path=passage.paths[0] if passage.paths else None,
+        hash=passage.hash,
+        text=chunk.text,
+        lines=(chunk.first_line, chunk.last_line),
+        name=chunk.name,
+        paths=passage.paths,
+        corpus=passage.corpora,
+        mode=mode,
+        preview=preview(chunk.text, words),
+        cell=chunk.cell,
+        cell_id=chunk.cell_id,
+        record=passage.record,
+        copies=copies,
+        explanation=explanation,
+        start=chunk.seconds[0] if chunk.seconds else None,
+        end=chunk.seconds[1] if chunk.seconds else None,
+        uri=manifest.with_time(media.uri, chunk.seconds) if media else None,
+        transcript=media.transcript if media else None,
+    )
+
+
+LENGTH = 160
+"""Characters of a preview at most."""
+
+
+def preview(text: str, words: Sequence[str]) -> str:
+    """The line that holds most of the distinct search terms (the first of equals), with white space folded, capped."""
+    wanted = set(map(terms.stem, words))
+    best, most = "", -1
+    for line in text.split("\n"):
+        folded = " ".join(line.split())
+        if not any(char.isalnum() for char in folded):
+            continue
+        matches = len(wanted.intersection(map(terms.stem, terms.words(folded))))
+        if matches > most:
+            best, most = folded, matches
+    return best if len(best) <= LENGTH else best[: LENGTH - 1].rstrip() + "…"

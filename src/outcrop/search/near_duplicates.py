@@ -1,0 +1,56 @@
+"""Near-copies in one answer: the best of them stands for all, and says where the others are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from outcrop.core.model import Copy
+from outcrop.core.rows import Passage
+from outcrop.search.ranking import Ranked
+from outcrop.text import terms
+
+ALIKE = 0.95
+"""Share of their words that two passages must have in common."""
+
+FEWEST = 10
+"""Words below which a passage is too short to be a copy of anything."""
+
+
+def fold(ranked: Sequence[Ranked], passages: Mapping[int, Passage], k: int) -> list[tuple[Ranked, tuple[Copy, ...]]]:
+    """The best ``k`` of a ranking, with their near-copies among those that would stand between them.
+
+    Args:
+        ranked: Best first; each has a passage.
+        passages: By chunk id.
+        k: How many at most.
+    """
+    chosen: list[tuple[Ranked, frozenset[str], list[Copy]]] = []
+    for item in ranked:
+        if len(chosen) == k:
+            break
+        passage = passages[item.id]
+        words = frozenset(terms.words(passage.chunk.text))
+        first = next((copies for _, others, copies in chosen if _alike(words, others)), None)
+        if first is None:
+            chosen.append((item, words, []))
+        else:
+            first.append(_copy(passage))
+    return [(item, tuple(copies)) for item, _, copies in chosen]
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    if min(len(one), len(other)) < max(FEWEST, ALIKE * max(len(one), len(other))):
+        return False
+    return len(one & other) >= ALIKE * len(one | other)
+
+
+def _copy(passage: Passage) -> Copy:
+    chunk = passage.chunk
+    return Copy(
+        kind=passage.kind,
+        project=passage.project,
+        path=passage.paths[0] if passage.paths else None,
+        hash=passage.hash,
+        lines=(chunk.first_line, chunk.last_line),
+        cell=chunk.cell,
+    )

@@ -1,0 +1,1 @@
+"""A Fossil repository as a source."""

@@ -1,0 +1,95 @@
+"""Who may read what in a Fossil repository, from the capability letters of its users.
+
+Fossil's letters: ``o`` files, ``j`` wiki and technotes, ``r`` tickets, ``2`` forum; others include these. ``t`` lets a
+user write ticket reports, which may select from every ``fx_`` table, whatever else is withheld from that user.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from outcrop.core.model import Kind
+from outcrop.vcs.fossil import rows
+
+_INCLUDED: Mapping[str, str] = {
+    "s": "a", "a": "ikwt6", "i": "o", "k": "j", "w": "r", "6": "5", "5": "4", "4": "3", "3": "2",
+}  # fmt: skip
+_TEMPLATES = {"u": "reader", "v": "developer"}
+"""Letters that stand for all the capabilities of another user."""
+
+_NEEDED: Mapping[Kind, str] = {
+    Kind.WIKI: "j", Kind.TECHNOTE: "j", Kind.TICKET: "r", Kind.FORUM: "2",
+}  # fmt: skip
+_FILES = "o"
+_REPORTS = "t"
+_SHARED = ("nobody", "anonymous")
+"""What these may do, every user may who is logged in."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportWriter:
+    """A user who can read indexed text through a ticket report.
+
+    Attributes:
+        login: The user.
+        withheld: Kinds that this user may not see in Fossil itself.
+    """
+
+    login: str
+    withheld: frozenset[Kind]
+
+
+def capabilities_of(database: sqlite3.Connection, login: str) -> frozenset[str]:
+    """Every capability letter that a user has, directly or by inclusion.
+
+    Args:
+        database: The repository.
+        login: The user; ``nobody`` for a visitor who is not logged in. A login that does not exist has what
+            ``nobody`` has.
+    """
+    return _expand(dict(_users(database)), login)
+
+
+def may_see(capabilities: Collection[str], kind: Kind) -> bool:
+    """Whether these capabilities open material of a kind."""
+    return _NEEDED.get(kind, _FILES) in capabilities
+
+
+def report_writers(database: sqlite3.Connection, kinds: Collection[Kind]) -> list[ReportWriter]:
+    """Users who may write ticket reports but may not see all of these kinds.
+
+    Args:
+        database: The repository.
+        kinds: What is indexed.
+    """
+    users = dict(_users(database))
+    found = []
+    for login in users:
+        # The templates are not accounts that anybody logs in to.
+        if login in _TEMPLATES.values():
+            continue
+        capabilities = _expand(users, login)
+        withheld = frozenset(kind for kind in kinds if not may_see(capabilities, kind))
+        if _REPORTS in capabilities and withheld:
+            found.append(ReportWriter(login, withheld))
+    return found
+
+
+def _users(database: sqlite3.Connection) -> list[tuple[str, str]]:
+    return [(login, cap or "") for login, cap in rows(database, "SELECT login, cap FROM user ORDER BY login")]
+
+
+def _expand(users: Mapping[str, str], login: str) -> frozenset[str]:
+    known = login if login in users else "nobody"
+    shared = _SHARED[:1] if known == "nobody" else _SHARED
+    pending = [letter for name in (known, *shared) for letter in users.get(name, "")]
+    found: set[str] = set()
+    while pending:
+        letter = pending.pop()
+        if letter not in found:
+            found.add(letter)
+            pending += _INCLUDED.get(letter, "")
+            pending += users.get(_TEMPLATES.get(letter, ""), "")
+    return frozenset(found)

@@ -1,0 +1,1 @@
+"""A git repository as a source."""

@@ -1,0 +1,96 @@
+"""Where a git repository is published, and which of its files stand there word for word, as far as is known here.
+
+Nothing asks the network: what the remote has is what the last fetch or push saw.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from outcrop.errors import SourceError
+from outcrop.sources.paths import to_bytes
+from outcrop.vcs.git import Repository, start
+from outcrop.vcs.git_repository import discover
+
+REMOTE = "origin"
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A commit that the remote has.
+
+    Attributes:
+        repository: Whose.
+        url: Address of the remote, as git would use it.
+        commit: The newest commit known to be there that is, or that leads to, the one looked at.
+    """
+
+    repository: Repository
+    url: str
+    commit: str
+
+    def blobs(self, paths: Sequence[str]) -> Mapping[str, str]:
+        """The blob that each path is in that commit; paths that are not in it are missing."""
+        asked = [path for path in paths if "\n" not in path]
+        process = start(self.repository, "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=-1)
+        lines = b"".join(b"%s:%s\n" % (self.commit.encode(), to_bytes(path)) for path in asked)
+        output, _ = process.communicate(lines)
+        answers = [line.split(b" ") for line in output.splitlines()]
+        return {
+            path: os.fsdecode(answer[0])
+            for path, answer in zip(asked, answers, strict=False)
+            if len(answer) == 2 and answer[1] == b"blob"
+        }
+
+
+class Remote:
+    """The remote of a repository, looked at again whenever HEAD or a branch of the remote moved.
+
+    Args:
+        root: A folder of the repository; where it is none, or cannot be used, nothing is published.
+        commit: The commit that is looked at.
+    """
+
+    def __init__(self, root: Path, commit: str = "HEAD") -> None:
+        self._commit = commit
+        self._known: tuple[str, Publication | None] = ("", None)
+        try:
+            self._repository = discover(root)
+        except SourceError:
+            self._repository = None
+
+    def published(self) -> Publication | None:
+        """What of the commit is on the remote; None where there is no remote, or nothing is known to be there."""
+        if self._repository is None:
+            return None
+        state = _output(self._repository, "rev-parse", "HEAD", f"--glob=refs/remotes/{REMOTE}")
+        if not state or state != self._known[0]:
+            self._known = (state, _publication(self._repository, self._commit))
+        return self._known[1]
+
+
+def _publication(repository: Repository, commit: str) -> Publication | None:
+    url = _line(repository, "remote", "get-url", REMOTE)
+    here = _line(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+    if not url or not here:
+        return None
+    tracked = f"refs/remotes/{REMOTE}"
+    if _line(repository, "for-each-ref", "--count=1", f"--contains={here}", "--format=%(refname)", tracked):
+        return Publication(repository, url, here)
+    for other in (f"{tracked}/HEAD", f"{tracked}/main", f"{tracked}/master"):
+        base = _line(repository, "merge-base", here, other)
+        if base:
+            return Publication(repository, url, base)
+    return None
+
+
+def _line(repository: Repository, *arguments: str) -> str:
+    return _output(repository, *arguments).partition("\n")[0]
+
+
+def _output(repository: Repository, *arguments: str) -> str:
+    output, _ = start(repository, *arguments).communicate()
+    return os.fsdecode(output).strip()

@@ -1,0 +1,124 @@
+"""Which chunks a filter lets through, in one view of the store."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from outcrop.core.model import Filter
+from outcrop.core.rows import IMPORTED
+from outcrop.stores.sqlite.connection import meta, moment
+from outcrop.text.globs import path_matcher
+
+Ids = npt.NDArray[np.int64]
+
+EVERYWHERE = "*"
+"""Worktree of members that every view sees: records and imported projects."""
+
+REMEMBERED = 16
+"""Filters whose chunks are kept at hand: a person's choices on a page; each costs 8 bytes a chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """One membership of a chunk, as the filter looks at it."""
+
+    corpus: str
+    project: str
+    path: str
+    kind: str
+
+
+def passes(row: MemberRow, wanted: Filter, matches: Callable[[str], bool]) -> bool:
+    """Whether one membership satisfies the filter."""
+    return (
+        (not wanted.corpora or row.corpus in wanted.corpora)
+        and (not wanted.kinds or row.kind in wanted.kinds)
+        and (not wanted.projects or row.project in wanted.projects)
+        and (not wanted.paths or (row.path != "" and matches(row.path)))
+    )
+
+
+class Chooser:
+    """Knows which chunks filters let through in one view, and remembers it while the database does not change.
+
+    One question asks for the same filter several times, and in a view of its own each of them is a join over every
+    chunk.
+    """
+
+    def __init__(self, worktree: str) -> None:
+        self._worktree = worktree
+        self._moment: str | None = None
+        self._known: dict[Filter, Ids | None] = {}
+
+    def allowed(self, database: sqlite3.Connection, wanted: Filter) -> Ids | None:
+        """Ids of the chunks that the view and the filter let through, ascending; None when that is every chunk."""
+        now = moment(database)
+        if now != self._moment or (wanted not in self._known and len(self._known) == REMEMBERED):
+            self._moment, self._known = now, {}
+        if wanted not in self._known:
+            self._known[wanted] = allowed(database, self._worktree, wanted)
+        return self._known[wanted]
+
+
+def allowed(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids | None:
+    """Ids of the chunks that the view and the filter let through, ascending; None when that is every chunk."""
+    imported = wanted.imported or not _has_projects(database)
+    if wanted.kinds and _kinds(database, worktree) <= set(wanted.kinds):
+        # As for somebody who may see some kinds, in an index that holds no others.
+        wanted = replace(wanted, kinds=())
+    if imported and replace(wanted, imported=True) == Filter() and _is_only_view(database, worktree):
+        return None
+    conditions, values = ["m.worktree IN (?, ?)"], [worktree, EVERYWHERE]
+    if not imported:
+        conditions.append("m.builder <> ?")
+        values.append(IMPORTED)
+    for column, names in (
+        ("corpus", wanted.corpora),
+        ("kind", wanted.kinds),
+        ("project", wanted.projects),
+        ("builder", wanted.builders),
+    ):
+        if names:
+            conditions.append(f"m.{column} IN ({', '.join('?' * len(names))})")
+            values += names
+    where = " AND ".join(conditions)
+    join = "fx_vec_member m JOIN fx_vec_chunk c ON c.project = m.project AND c.hash = m.hash AND c.part = m.part"
+    if not wanted.paths:
+        rows = database.execute(f"SELECT c.id FROM {join} WHERE {where}", values)
+        ids = np.fromiter((row[0] for row in rows), np.int64)
+    else:
+        matches = path_matcher(wanted.paths)
+        chosen: set[int] = set()
+        verdicts: dict[str, bool] = {"": False}
+        for chunk, path in database.execute(f"SELECT c.id, m.path FROM {join} WHERE {where}", values):
+            if path not in verdicts:
+                verdicts[path] = matches(path)
+            if verdicts[path]:
+                chosen.add(chunk)
+        ids = np.fromiter(chosen, np.int64, len(chosen))
+    ids.sort()
+    # Of a chunk that is a member twice, one is kept. (SQLite's DISTINCT takes longer than all the rest.)
+    distinct: Ids = ids[np.diff(ids, prepend=-1) != 0]
+    return distinct
+
+
+def _has_projects(database: sqlite3.Connection) -> bool:
+    return database.execute("SELECT 1 FROM fx_vec_project LIMIT 1").fetchone() is not None
+
+
+def _kinds(database: sqlite3.Connection, worktree: str) -> set[str]:
+    question = "SELECT DISTINCT kind FROM fx_vec_member WHERE worktree IN (?, ?)"
+    return {row[0] for row in database.execute(question, (worktree, EVERYWHERE))}
+
+
+def _is_only_view(database: sqlite3.Connection, worktree: str) -> bool:
+    """Whether every stored chunk belongs to this view, so that no join is needed to know which do."""
+    if meta(database, "unplaced") in ("new", "parts"):
+        return False
+    views = {row[0] for row in database.execute("SELECT DISTINCT worktree FROM fx_vec_member")}
+    return views <= {worktree, EVERYWHERE}

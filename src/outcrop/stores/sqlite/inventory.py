@@ -1,0 +1,231 @@
+"""What is indexed, one artifact or one count at a time: for whoever shows the index instead of searching it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from outcrop.core import model as core
+from outcrop.core.model import Kind, Part, Space
+from outcrop.core.reports import CollectionStatus, SpaceStatus
+from outcrop.core.rows import Holding
+from outcrop.stores.sqlite.filters import EVERYWHERE
+
+_CARRIED = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM})
+"""Kinds whose text stands inside a structured artifact, so that no size is known of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An artifact that a view names.
+
+    Attributes:
+        hash: Content address.
+        kind: Its kind at that path.
+        path: Where it stands, or None.
+        paths: Every other path at which this view has it.
+        project: Slug of its repository; empty for this one.
+        version: ``Ref.version`` when it was read.
+        size: Not None where its source is asked for plain bytes.
+        readable: Whether its source knows it; false for records.
+    """
+
+    hash: str
+    kind: Kind
+    path: str | None
+    paths: tuple[str, ...]
+    project: str
+    version: str | None
+    size: int | None
+    readable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StoredText:
+    """One passage as it is stored."""
+
+    text: str
+    first_line: int
+    cell: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """How many passages of a view have a corpus (empty: any), a kind and a project (empty: this one)."""
+
+    corpus: str
+    kind: Kind
+    project: str
+    chunks: int
+
+
+def find(
+    database: sqlite3.Connection,
+    worktree: str,
+    *,
+    path: str | None,
+    hash: str | None,
+    project: str,
+    kinds: Collection[Kind] | None,
+) -> Row | None:
+    """The artifact at a path, or with a hash, or both; None where the view has none of a kind that may be seen."""
+    conditions, values = ["m.project = ?", "m.worktree IN (?, ?)"], [project, worktree, EVERYWHERE]
+    for column, wanted in (("path", path), ("hash", hash)):
+        if wanted is not None:
+            conditions.append(f"m.{column} = ?")
+            values.append(wanted)
+    found = database.execute(
+        "SELECT m.hash, m.kind, m.path, a.version, m.worktree FROM fx_vec_member m"
+        " LEFT JOIN fx_vec_artifact a ON a.project = m.project AND a.hash = m.hash"
+        f" WHERE {' AND '.join(conditions)} ORDER BY m.worktree = ? , m.path, m.corpus",
+        (*values, EVERYWHERE),
+    ).fetchall()
+    rows = [row for row in found if kinds is None or row[1] in kinds]
+    if not rows:
+        return None
+    first, kind, where, version, view = rows[0]
+    others = database.execute(
+        "SELECT DISTINCT path FROM fx_vec_member WHERE project = ? AND hash = ? AND worktree IN (?, ?) AND path <> ''"
+        " ORDER BY path",
+        (project, first, worktree, EVERYWHERE),
+    )
+    return Row(
+        hash=first,
+        kind=Kind(kind),
+        path=where or None,
+        paths=tuple(row[0] for row in others),
+        project=project,
+        version=version,
+        size=None if kind in _CARRIED else 0,
+        readable=view != EVERYWHERE,
+    )
+
+
+def chunks(database: sqlite3.Connection, project: str, hash: str) -> Sequence[StoredText]:
+    """The passages of one artifact, in order."""
+    rows = database.execute(
+        "SELECT text, first_line, cell FROM fx_vec_chunk WHERE project = ? AND hash = ? ORDER BY seq", (project, hash)
+    )
+    return [StoredText(*row) for row in rows]
+
+
+def facets(database: sqlite3.Connection, worktree: str) -> Sequence[Facet]:
+    """Passages of a view per corpus, kind and project, and, with an empty corpus, per kind and project alone.
+
+    A passage that is in two corpora counts in both, and once in the second sort of row.
+    """
+    # Both statements are answered by an index; joining them here passes no text.
+    whole: dict[tuple[str, str], int] = {
+        (project, hash): count
+        for project, hash, count in database.execute(
+            "SELECT project, hash, count(*) FROM fx_vec_chunk GROUP BY project, hash"
+        )
+    }
+    rows = database.execute(
+        "SELECT DISTINCT corpus, kind, project, hash, part FROM fx_vec_member WHERE worktree IN (?, ?)",
+        (worktree, EVERYWHERE),
+    ).fetchall()
+    in_part = "SELECT count(*) FROM fx_vec_chunk WHERE project = ? AND hash = ? AND part = ?"
+    parts = {key: database.execute(in_part, key).fetchone()[0] for key in {row[2:] for row in rows if row[4]}}
+    sums: dict[tuple[str, str, str], int] = {}
+    counted: set[tuple[str, str, str, str]] = set()
+    for corpus, kind, project, hash, part in rows:
+        count = parts[project, hash, part] if part else whole.get((project, hash), 0)
+        names = [corpus] if (kind, project, hash, part) in counted else [corpus, ""]
+        counted.add((kind, project, hash, part))
+        for name in names:
+            sums[name, kind, project] = sums.get((name, kind, project), 0) + count
+    return [
+        Facet(corpus, Kind(kind), project, count) for (corpus, kind, project), count in sorted(sums.items()) if count
+    ]
+
+
+NUMBER_BYTES = 4
+"""A stored vector is float32."""
+
+
+def collections(database: sqlite3.Connection, worktree: str, space: Space) -> Sequence[CollectionStatus]:
+    """One line a corpus of a view."""
+    rows = database.execute(
+        "SELECT m.corpus, m.kind, c.id, c.hash, length(c.text), length(CAST(c.text AS BLOB)), e.dim"
+        " FROM fx_vec_member m JOIN fx_vec_chunk c ON c.project = m.project AND c.hash = m.hash AND c.part = m.part"
+        " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
+        " WHERE m.worktree IN (?, ?) GROUP BY m.corpus, c.id ORDER BY m.corpus",
+        (space.model, worktree, EVERYWHERE),
+    )
+    found: dict[str, list[tuple[str, str, int, int, bool]]] = {}
+    for corpus, kind, _, hash, characters, size, dim in rows:
+        found.setdefault(corpus, []).append((kind, hash, characters, size, dim is not None))
+    return [
+        CollectionStatus(
+            name=core.Collection(corpus, space).name,
+            corpus=corpus,
+            artifacts=len({chunk[1] for chunk in chunks}),
+            chunks=len(chunks),
+            embedded=sum(chunk[4] for chunk in chunks),
+            characters=sum(chunk[2] for chunk in chunks),
+            bytes=sum(chunk[3] + (space.dim * NUMBER_BYTES if chunk[4] else 0) for chunk in chunks),
+            kinds=dict(sorted(Counter(chunk[0] for chunk in chunks).items())),
+        )
+        for corpus, chunks in found.items()
+    ]
+
+
+def holdings(database: sqlite3.Connection, worktree: str, space: Space) -> Sequence[Holding]:
+    """Every artifact of a view at each of its places, with how much is stored of it."""
+    (vectors,) = database.execute("SELECT count(*) FROM fx_vec_embedding WHERE model = ?", (space.model,)).fetchone()
+    (chunks,) = database.execute("SELECT count(*) FROM fx_vec_chunk").fetchone()
+    # Almost always every chunk has its vector, and then there is nothing to join.
+    whole = vectors == chunks
+    join = "" if whole else "LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
+    # One pass over the chunks in the order in which they lie in the file: their index would jump about in it.
+    stored = {
+        (project, hash, part): numbers
+        for project, hash, part, *numbers in database.execute(
+            "SELECT project, hash, part, count(*), sum(embedded), sum(characters), sum(bytes) FROM"
+            f" (SELECT c.project, c.hash, c.part, {'1' if whole else 'e.chunk_id IS NOT NULL'} AS embedded,"
+            " length(c.text) AS characters, length(CAST(c.text AS BLOB)) AS bytes"
+            # With a limit the lengths are taken first; otherwise the texts themselves would be sorted.
+            f" FROM fx_vec_chunk c NOT INDEXED {join} LIMIT -1) GROUP BY project, hash, part",
+            () if whole else (space.model,),
+        )
+    }
+    rows = database.execute(
+        "SELECT m.corpus, m.builder, m.project, m.kind, m.path, m.hash, m.part,"
+        " CASE m.worktree WHEN ? THEN a.version END"
+        " FROM fx_vec_member m LEFT JOIN fx_vec_artifact a ON a.project = m.project AND a.hash = m.hash"
+        " WHERE m.worktree IN (?, ?)",
+        (worktree, worktree, EVERYWHERE),
+    )
+    return [
+        Holding(corpus, builder, project, Kind(kind), path or None, hash, Part(part), version, *there)
+        for corpus, builder, project, kind, path, hash, part, version in rows
+        if (there := stored.get((project, hash, part))) is not None
+    ]
+
+
+def spaces(database: sqlite3.Connection) -> Sequence[SpaceStatus]:
+    """Every space that has vectors."""
+    # The key's own index has the models; the table has the vectors between them, which take ten times as long to pass.
+    counts = database.execute(
+        "SELECT model, count(*), min(chunk_id) FROM fx_vec_embedding GROUP BY model ORDER BY model"
+    ).fetchall()
+    found = []
+    for model, count, chunk in counts:
+        one = "SELECT dim FROM fx_vec_embedding WHERE chunk_id = ? AND model = ?"
+        (dim,) = database.execute(one, (chunk, model)).fetchone()
+        found.append(SpaceStatus(Space(model, dim).id, count, count * dim * NUMBER_BYTES))
+    return found
+
+
+def payload(database: sqlite3.Connection) -> int:
+    """Bytes of text, vectors and keyword index, without what SQLite needs to find them."""
+    (text,) = database.execute("SELECT total(length(CAST(text AS BLOB))) FROM fx_vec_chunk").fetchone()
+    (vectors,) = database.execute("SELECT total(length(v)) FROM fx_vec_embedding").fetchone()
+    (words,) = database.execute(
+        "SELECT (SELECT total(length(block)) FROM fx_vec_terms_data)"
+        " + (SELECT total(length(c0) + length(c1) + length(c2)) FROM fx_vec_terms_content)"
+    ).fetchone()
+    return int(text + vectors + words)

@@ -1,0 +1,146 @@
+"""The vectors of one space: read past once by a process that asks once, kept as a matrix by one that asks again."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from outcrop.core.model import Space
+from outcrop.core.protocols import Matrix, Vector
+from outcrop.core.vectors import stack
+from outcrop.errors import FormatError, StoreDamaged
+from outcrop.stores import scan
+from outcrop.stores.sqlite.connection import moment
+from outcrop.stores.sqlite.filters import Ids
+
+BATCH = 512
+"""Rows taken from SQLite at a time: under a megabyte, so that a block is still in the processor's cache when it is
+used, and memory stays at one matrix."""
+
+
+class Shelf:
+    """What one connection remembers of a space's vectors while its database does not change.
+
+    A command asks one question and ends: every block is scored as it comes from SQLite and then forgotten, which takes
+    less time and a tenth of the memory. Whoever asks a second question stays, and for them the matrix is kept.
+    """
+
+    def __init__(self) -> None:
+        self._stays = False
+        self._key: tuple[str, Space] | None = None
+        self._ids: Ids | None = None
+        self._matrix: Matrix | None = None
+
+    def nearest(
+        self, database: sqlite3.Connection, space: Space, query: Vector, k: int, visible: Ids | None
+    ) -> tuple[Ids, Vector]:
+        """The ``k`` chunks of a space nearest to a query, exactly.
+
+        Args:
+            database: Inside a transaction, so that it does not change meanwhile.
+            space: Which vectors.
+            query: float32 ``[dim]``, L2-normalised.
+            k: How many at most.
+            visible: Ascending ids of the chunks to choose from; None for all.
+
+        Returns:
+            Chunk ids int64 ``[m]`` and dot products float32 ``[m]``, best first, ties by id. The same bits either way.
+
+        Raises:
+            StoreDamaged: A stored vector has another length than the space says.
+        """
+        self._forget_what_changed(database, space)
+        if self._matrix is None and not self._stays:
+            self._stays = True
+            self._ids, scores = _score(database, space, query)
+            best, top = scan.select(scores, k, None if visible is None else _rows_of(self._ids, visible))
+            return self._ids[best], top
+        if self._ids is None or self._matrix is None:
+            self._ids, self._matrix = _load(database, space)
+        rows = None if visible is None else _rows_of(self._ids, visible)
+        best, top = scan.top_k(self._matrix, query, k, rows)
+        return self._ids[best], top
+
+    def vectors(self, database: sqlite3.Connection, space: Space, ids: Sequence[int]) -> Mapping[int, Vector]:
+        """Vectors of single chunks, float32 ``[dim]`` each, where there are any."""
+        self._forget_what_changed(database, space)
+        wanted = np.array(sorted(set(ids)), np.int64)
+        if self._ids is not None and self._matrix is not None:
+            rows = _rows_of(self._ids, wanted)
+            return dict(zip(self._ids[rows].tolist(), self._matrix[rows], strict=True))
+        question = "SELECT chunk_id, v FROM fx_vec_embedding WHERE chunk_id = ? AND model = ?"
+        found = [row for id in wanted.tolist() for row in database.execute(question, (id, space.model))]
+        return {id: _block([(id, data)], space)[0] for id, data in found}
+
+    def count(self, database: sqlite3.Connection, space: Space, visible: Ids | None) -> int:
+        """How many of the visible chunks have a vector."""
+        self._forget_what_changed(database, space)
+        if self._ids is None and visible is None:
+            (count,) = database.execute(
+                "SELECT count(*) FROM fx_vec_embedding WHERE model = ?", (space.model,)
+            ).fetchone()
+            return int(count)
+        if self._ids is None:
+            self._ids = _ids(database, space)
+        return len(self._ids if visible is None else _rows_of(self._ids, visible))
+
+    def _forget_what_changed(self, database: sqlite3.Connection, space: Space) -> None:
+        key = (moment(database), space)
+        if key != self._key:
+            self._key, self._ids, self._matrix = key, None, None
+
+
+def _rows_of(ids: Ids, visible: Ids) -> Ids:
+    """Positions in ``ids`` of the visible ones that are there; all ascending."""
+    at = np.searchsorted(ids, visible)
+    at = at[at < len(ids)]
+    found: Ids = at[ids[at] == visible[: len(at)]]
+    return found
+
+
+def _ids(database: sqlite3.Connection, space: Space) -> Ids:
+    """Chunks with a vector in a space, ascending; read from the key's index alone."""
+    rows = database.execute("SELECT chunk_id FROM fx_vec_embedding WHERE model = ?", (space.model,))
+    ids = np.fromiter((row[0] for row in rows), np.int64)
+    ids.sort()
+    return ids
+
+
+def _score(database: sqlite3.Connection, space: Space, query: Vector) -> tuple[Ids, Vector]:
+    """Chunk ids, ascending, and the dot product of each."""
+    ids: list[int] = []
+    scores = [np.empty(0, np.float32)]
+    for block_ids, block in _blocks(database, space):
+        ids += block_ids
+        scores.append(scan.dots(block, query))
+    unordered = np.array(ids, np.int64)
+    order = np.argsort(unordered, kind="stable")
+    return unordered[order], np.concatenate(scores)[order]
+
+
+def _load(database: sqlite3.Connection, space: Space) -> tuple[Ids, Matrix]:
+    """Chunk ids, ascending, and the matrix with a row for each."""
+    ids = _ids(database, space)
+    matrix = np.empty((len(ids), space.dim), np.float32)
+    for block_ids, block in _blocks(database, space):
+        matrix[np.searchsorted(ids, block_ids)] = block
+    return ids, matrix
+
+
+def _blocks(database: sqlite3.Connection, space: Space) -> Iterator[tuple[list[int], Matrix]]:
+    """Every vector of a space, in the order in which they lie in the file."""
+    # ORDER BY keeps SQLite from walking the key's index, which would jump about in the file.
+    cursor = database.execute("SELECT chunk_id, v FROM fx_vec_embedding WHERE model = ? ORDER BY rowid", (space.model,))
+    while rows := cursor.fetchmany(BATCH):
+        yield [row[0] for row in rows], _block(rows, space)
+
+
+def _block(rows: Sequence[tuple[int, bytes]], space: Space) -> Matrix:
+    try:
+        return stack([row[1] for row in rows], space.dim)
+    except FormatError as error:
+        raise StoreDamaged(
+            f"a stored vector of {space.id} has the wrong length", "Make the index again: outcrop rebuild"
+        ) from error

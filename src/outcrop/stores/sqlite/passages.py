@@ -1,0 +1,188 @@
+"""Stored rows back to chunks and passages."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, TypeVar
+
+from outcrop import chunking
+from outcrop.core.model import Chunk, Filter, Kind, MediaNote, Part, Space
+from outcrop.core.rows import ArtifactKey, Embedded, Passage, Spot
+from outcrop.core.vectors import from_bytes
+from outcrop.errors import FormatError, StoreDamaged
+from outcrop.stores.sqlite import filters, upserts
+from outcrop.stores.sqlite.filters import EVERYWHERE
+from outcrop.text.globs import path_matcher
+
+T = TypeVar("T")
+
+AT_ONCE = 300
+"""Things that one statement asks for; SQLite may be built to take no more than 999 parameters."""
+
+CHUNK_COLUMNS = "c.seq, c.text, c.first_line, c.last_line, c.name, c.part, c.cell, c.cell_id, c.start_s, c.end_s"
+"""What :func:`stored_chunk` takes, in order; ``c`` is ``fx_vec_chunk``."""
+
+
+def stored_chunk(row: Sequence[Any]) -> Chunk:
+    """A chunk from ``CHUNK_COLUMNS``; its offsets are not stored and come back as 0."""
+    seq, text, first_line, last_line, name, part, cell, cell_id, start_s, end_s = row
+    return Chunk(
+        seq=seq,
+        text=text,
+        start=0,
+        end=0,
+        first_line=first_line,
+        last_line=last_line,
+        name=name,
+        part=Part(part),
+        cell=cell,
+        cell_id=cell_id,
+        seconds=None if start_s is None else (start_s, end_s),
+    )
+
+
+def passages(database: sqlite3.Connection, worktree: str, ids: Sequence[int], wanted: Filter) -> dict[int, Passage]:
+    """Chunks with where they stand in a view, by id in the order asked for; those that are gone are missing."""
+    rows: dict[int, Sequence[Any]] = {}
+    for some in _batches(list(dict.fromkeys(ids))):
+        marks = ", ".join("?" * len(some))
+        for row in database.execute(
+            f"SELECT c.id, c.hash, c.project, c.kind, a.version, c.uri, c.transcript, {CHUNK_COLUMNS}"
+            " FROM fx_vec_chunk c LEFT JOIN fx_vec_artifact a ON a.project = c.project AND a.hash = c.hash"
+            f" WHERE c.id IN ({marks})",
+            some,
+        ):
+            rows[row[0]] = row[1:]
+    artifacts = list(dict.fromkeys((row[1], row[0]) for row in rows.values()))
+    members = _members(database, worktree, artifacts)
+    siblings = _siblings(database, artifacts)
+    matches = path_matcher(wanted.paths)
+    found: dict[int, Passage] = {}
+    for id in ids:
+        if id in rows:
+            hash, project, kind, version, uri, transcript, *columns = rows[id]
+            chunk = stored_chunk(columns)
+            placed = members.get((project, hash, chunk.part), ())
+            here = [filters.MemberRow(*values[:4]) for values in placed]
+            if len(here) > 1:
+                here.sort(key=lambda member: not filters.passes(member, wanted, matches))
+            found[id] = Passage(
+                id=id,
+                hash=hash,
+                project=project,
+                kind=Kind(here[0].kind if here else kind),
+                paths=tuple(dict.fromkeys(member.path for member in here if member.path)),
+                corpora=tuple(dict.fromkeys(member.corpus for member in here)),
+                chunk=chunk,
+                siblings=siblings[project, hash],
+                version=version if any(values[4] == worktree for values in placed) else None,
+                record=upserts.note(database, project, hash, wanted.corpora) if version == upserts.VERSION else None,
+                media=None if uri is None else MediaNote(uri, transcript),
+            )
+    return found
+
+
+def _members(
+    database: sqlite3.Connection, worktree: str, artifacts: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str, str], list[Sequence[Any]]]:
+    """Memberships by project, hash and part: corpus, project, path, kind and worktree, by path and corpus."""
+    found: dict[tuple[str, str, str], list[Sequence[Any]]] = defaultdict(list)
+    for some in _batches(artifacts):
+        for hash, part, *values in database.execute(
+            f"{_wanted(some)} SELECT m.hash, m.part, m.corpus, m.project, m.path, m.kind, m.worktree FROM wanted w"
+            " CROSS JOIN fx_vec_member m ON m.project = w.project AND m.hash = w.hash"
+            " WHERE m.worktree IN (?, ?) ORDER BY m.path, m.corpus",
+            (*chain.from_iterable(some), worktree, filters.EVERYWHERE),
+        ):
+            found[values[1], hash, part].append(values)
+    return found
+
+
+def _siblings(database: sqlite3.Connection, artifacts: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """How many chunks each artifact has."""
+    found: dict[tuple[str, str], int] = {}
+    for some in _batches(artifacts):
+        for project, hash, count in database.execute(
+            f"{_wanted(some)} SELECT w.project, w.hash, (SELECT count(*) FROM fx_vec_chunk c"
+            " WHERE c.project = w.project AND c.hash = w.hash) FROM wanted w",
+            tuple(chain.from_iterable(some)),
+        ):
+            found[project, hash] = count
+    return found
+
+
+def _wanted(artifacts: Sequence[tuple[str, str]]) -> str:
+    return f"WITH wanted(project, hash) AS (VALUES {', '.join(['(?, ?)'] * len(artifacts))})"
+
+
+def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), AT_ONCE):
+        yield items[start : start + AT_ONCE]
+
+
+def embedded(database: sqlite3.Connection, worktree: str, space: Space, hash: str) -> Sequence[Embedded]:
+    """The chunks of one of this source's artifacts that a view shows, by ``seq``, each with its vector if there is one.
+
+    Raises:
+        StoreDamaged: A vector has another length than the space says.
+    """
+    found = database.execute(
+        f"SELECT c.digest, e.v, c.uri, c.transcript, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
+        " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
+        " WHERE c.project = '' AND c.hash = ? AND EXISTS(SELECT 1 FROM fx_vec_member m"
+        " WHERE m.project = '' AND m.hash = c.hash AND m.part = c.part AND m.worktree = ?) ORDER BY c.seq",
+        (space.model, hash, worktree),
+    ).fetchall()
+    try:
+        return [
+            Embedded(
+                stored_chunk(columns),
+                digest,
+                None if data is None else from_bytes(data, space.dim),
+                None if uri is None else MediaNote(uri, transcript),
+            )
+            for digest, data, uri, transcript, *columns in found
+        ]
+    except FormatError as error:
+        raise StoreDamaged(
+            f"a stored vector of {space.id} has the wrong length", "Make the index again: outcrop rebuild"
+        ) from error
+
+
+def refs(database: sqlite3.Connection, worktree: str, chosen: frozenset[int] | None) -> Sequence[Spot]:
+    """Every passage of a view, in index order; of these ids only where some are chosen."""
+    members = database.execute(
+        "SELECT project, hash, part, path FROM fx_vec_member WHERE worktree IN (?, ?) AND path <> '' ORDER BY path",
+        (worktree, EVERYWHERE),
+    )
+    paths: dict[tuple[str, str, str], dict[str, None]] = {}
+    for project, hash, part, path in members:
+        paths.setdefault((project, hash, part), {})[path] = None
+    rows = database.execute(
+        "SELECT id, project, hash, part, first_line, last_line, name, cell FROM fx_vec_chunk ORDER BY id"
+    )
+    return [
+        Spot(project, hash, tuple(paths.get((project, hash, part), ())), (first, last), name, cell)
+        for id, project, hash, part, first, last, name, cell in rows
+        if chosen is None or id in chosen
+    ]
+
+
+def text_of(database: sqlite3.Connection, artifact: ArtifactKey) -> tuple[str, str]:
+    """The text of an artifact as far as its passages hold it, every line in its place, and its format."""
+    lines: list[str] = []
+    form = "windows"
+    rows = database.execute(
+        "SELECT text, first_line, path, kind FROM fx_vec_chunk WHERE project = ? AND hash = ? ORDER BY seq", artifact
+    )
+    for text, first, path, kind in rows:
+        form = chunking.format_of(path, Kind(kind))
+        beginning, *rest = text.split("\n")
+        lines += [""] * (first - len(lines))
+        # A passage may begin where its predecessor's last line ends.
+        lines[first - 1] += beginning
+        lines[first:] = rest
+    return "\n".join(lines), form

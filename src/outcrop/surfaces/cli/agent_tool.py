@@ -1,0 +1,117 @@
+"""``agent-tool``: five commands by the names that older tools gave them, over the same engine as ``outcrop``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import click
+
+from outcrop.core.model import Answer, Mode
+from outcrop.surfaces.cli.commands.build import index_command, rebuild_command
+from outcrop.surfaces.cli.commands.transfer import import_command, normalize_command
+from outcrop.surfaces.cli.options import (
+    Command,
+    branch_option,
+    directory_option,
+    embedder_options,
+    json_option,
+    open_index,
+    readable,
+    show_json,
+)
+from outcrop.surfaces.cli.program import run
+from outcrop.surfaces.cli.terminal import note, show
+from outcrop.surfaces.render import harmless, harmless_line
+
+NAME = "agent-tool"
+
+SEARCH_EXAMPLES = """
+agent-tool vec-search "where are retries configured"
+agent-tool vec-search --kind=wiki -k 3 "release checklist"
+agent-tool vec-search --json "parse a date"
+"""
+
+
+@click.group(NAME, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def program() -> None:
+    """Index a repository and search it by meaning. `outcrop` is the same with more commands."""
+
+
+@click.command(
+    "vec-search", cls=Command, examples=SEARCH_EXAMPLES, short_help="Find the passages nearest to a question."
+)
+@click.argument("query", nargs=-1, required=True)
+@click.option("--kind", multiple=True, metavar="KIND", help="Only this kind. Repeatable.")
+@click.option("--project", multiple=True, metavar="PROJECT", help="Only this project. Repeatable.")
+@click.option("-k", type=int, default=10, show_default=True, metavar="N", help="How many hits at most.")
+@click.option(
+    "--mode",
+    type=click.Choice([mode.value for mode in (Mode.SEMANTIC, Mode.HYBRID, Mode.KEYWORD)]),
+    default=Mode.SEMANTIC.value,
+    show_default=True,
+    help="By meaning, so that the order is that of the scores; by meaning and words; or by words.",
+)
+@branch_option
+@json_option
+@directory_option
+@embedder_options
+def search_command(
+    query: tuple[str, ...],
+    kind: tuple[str, ...],
+    project: tuple[str, ...],
+    k: int,
+    mode: str,
+    as_json: bool,
+    directory: Path,
+    **flags: Any,
+) -> None:
+    """Find the passages nearest to a question.
+
+    Each hit is printed with the fields score, kind, project, path, hash and text, the best one first.
+    """
+    with open_index(directory, flags) as index:
+        answer = index.search(" ".join(map(readable, query)), k=k, kind=kind, project=project, mode=mode)
+    if as_json:
+        show_json(answer)
+        return
+    for line in hit_lines(answer):
+        show(line)
+    note(" · ".join(harmless_line(part) for part in (answer.mode, answer.space, answer.reason) if part))
+
+
+def hit_lines(answer: Answer) -> Sequence[str]:
+    """The frozen fields of each hit: five on one line, then the text, indented."""
+    lines: list[str] = []
+    for hit in answer.hits:
+        path = "-" if hit.path is None else harmless_line(hit.path)
+        lines.append(f"{hit.score:.4f}  {hit.kind}  {harmless_line(hit.project) or '-'}  {path}  {hit.hash}")
+        lines += [f"    {line}".rstrip() for line in harmless(hit.text).splitlines()]
+        lines.append("")
+    return lines
+
+
+def _renamed(command: Command, name: str) -> Command:
+    """One of ``outcrop``'s commands under another name, also in its examples."""
+    renamed = copy(command)
+    renamed.name = name
+    renamed.examples = command.examples.replace(f"outcrop {command.name}", f"{NAME} {name}")
+    return renamed
+
+
+for _command, _name in (
+    (index_command, "vec-index"),
+    (import_command, "vec-import"),
+    (normalize_command, "vec-normalize"),
+    (rebuild_command, "vec-rebuild"),
+):
+    program.add_command(_renamed(_command, _name))
+program.add_command(search_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; exit codes are those of ``outcrop``."""
+    return run(program, NAME, list(sys.argv[1:] if arguments is None else arguments))

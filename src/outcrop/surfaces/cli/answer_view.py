@@ -1,0 +1,177 @@
+"""An answer as lines for a person: place, name, score, passage, and at the end how it was found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from outcrop.core.model import Answer, Hit, Kind, Mode
+from outcrop.surfaces.cli.terminal import Paint, cells, cut, fit
+from outcrop.surfaces.render import Line, clock, counted, excerpt, harmless_line, passage
+from outcrop.text import terms
+
+SHOWN_LINES = 6
+"""Lines of a passage: enough to judge it, few enough that ten hits are read in two screens."""
+
+OTHER_PATHS = 3
+REVISION_CHARACTERS = 12
+
+# These are files that one sees for what they are; every other kind is named.
+_OBVIOUS = frozenset({Kind.CODE, Kind.DOC})
+_NO_FILE = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM})
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How to show it.
+
+    Attributes:
+        root: The folder that the paths of hits are relative to.
+        here: The folder that shown paths are relative to.
+        paint: Colour or none.
+        width: Columns.
+        full: Whole passages, whatever their length.
+    """
+
+    root: Path
+    here: Path
+    paint: Paint
+    width: int
+    full: bool = False
+
+
+def answer_lines(answer: Answer, query: str, view: View) -> Iterator[str]:
+    """Every line of an answer, best hit first, its mode last."""
+    wanted = frozenset([*terms.query_words(query), *answer.corrected.values()])
+    for hit in answer.hits:
+        yield _header(hit, answer.mode, view)
+        if hit.uri is not None:
+            yield view.paint("dim", f"  {harmless_line(hit.uri)}")
+        if hit.explanation:
+            yield view.paint("dim", f"  {harmless_line('  '.join(hit.explanation))}")
+        yield from _passage(hit, wanted, view)
+        for others in (_also_at(hit, view), _copies(hit, view)):
+            if others:
+                yield view.paint("dim", others)
+        yield ""
+    yield from _footer(answer, view)
+
+
+def place(hit: Hit, view: View, path: str | None = None) -> str:
+    """Where a hit is, as a path from the current folder where it is a file."""
+    path = hit.path if path is None else path
+    if path is None and hit.record is not None:
+        return harmless_line(f"{hit.corpus[0]}: {hit.record.id}")
+    if path is None:
+        return f"{hit.kind} {hit.hash[:REVISION_CHARACTERS]}"
+    if hit.project:
+        return harmless_line(f"{hit.project}: {path}")
+    if hit.kind in _NO_FILE:
+        return harmless_line(path)
+    return harmless_line(os.path.relpath(view.root / path, view.here))
+
+
+def _header(hit: Hit, mode: Mode, view: View) -> str:
+    paint = view.paint
+    where, line = place(hit, view), ""
+    if hit.cell is not None:
+        line = f" cell {hit.cell + 1}"
+    elif hit.start is not None and hit.end is not None:
+        line = f" {clock(hit.start)}-{clock(hit.end)}"
+    elif hit.uri is not None:
+        line = ""
+    elif hit.path is not None:
+        line = f":{hit.lines[0]}"
+    after = [f"{hit.score:.2f}"]
+    if hit.kind not in _OBVIOUS and hit.path is not None:
+        after.append(hit.kind)
+    if hit.mode != mode and hit.mode is Mode.KEYWORD:
+        after.append("by keyword")
+    end = " · ".join(after)
+    parts = [paint("path", where) + paint("line", line)]
+    if hit.name:
+        room = max(20, view.width - cells(where + line) - len(end) - 4)
+        parts.append(paint("name", cut(harmless_line(hit.name), room)))
+    return "  ".join([*parts, paint("dim", end)])
+
+
+def _passage(hit: Hit, wanted: frozenset[str], view: View) -> Iterator[str]:
+    lines = passage(hit.text, hit.lines[0], wanted)
+    shown = lines if view.full else excerpt(lines, SHOWN_LINES)
+    digits = len(str(shown[-1].number)) if shown else 0
+    for line in shown:
+        fitted = line if view.full else fit(line, max(20, view.width - digits - 4))
+        # What is said in a timed transcript stands in other lines there; its place is a time.
+        number = "" if hit.start is not None else str(line.number)
+        yield f"  {view.paint('dim', number.rjust(digits))}  {_marked(fitted, view.paint)}".rstrip()
+    if left := len(lines) - len(shown):
+        yield view.paint("dim", f"  {' ' * digits}  … {counted(left, 'more line')}")
+
+
+def _marked(line: Line, paint: Paint) -> str:
+    parts, at = [], 0
+    for start, end in line.marks:
+        parts += [line.text[at:start], paint("match", line.text[start:end])]
+        at = end
+    return "".join([*parts, line.text[at:]])
+
+
+def _also_at(hit: Hit, view: View) -> str:
+    others = [place(hit, view, path) for path in hit.paths if path != hit.path]
+    if not others:
+        return ""
+    more = f" and {len(others) - OTHER_PATHS} more" if len(others) > OTHER_PATHS else ""
+    return f"  also at {', '.join(others[:OTHER_PATHS])}{more}"
+
+
+def _copies(hit: Hit, view: View) -> str:
+    found = []
+    for copy in hit.copies:
+        where = place(replace(hit, kind=copy.kind, project=copy.project, path=copy.path, hash=copy.hash), view)
+        found.append(f"{where} cell {copy.cell + 1}" if copy.cell is not None else f"{where}:{copy.lines[0]}")
+    if not found:
+        return ""
+    more = f" and {len(found) - OTHER_PATHS} more" if len(found) > OTHER_PATHS else ""
+    return f"  nearly the same at {', '.join(found[:OTHER_PATHS])}{more}"
+
+
+def _footer(answer: Answer, view: View) -> Iterator[str]:
+    paint = view.paint
+    found = counted(len(answer.hits), "hit") if answer.hits else "nothing found"
+    mode = "keyword only" if answer.mode is Mode.KEYWORD and answer.reason else answer.mode
+    yield paint("dim", " · ".join(part for part in (mode, answer.space, found) if part))
+    for typed, meant in answer.corrected.items():
+        yield paint("warn", harmless_line(f"{typed} stands nowhere here, {meant} was searched for instead"))
+    if answer.reason:
+        yield paint("warn", harmless_line(answer.reason))
+    if answer.stale is not None:
+        yield paint("warn", f"the index is behind: {_revisions(answer.stale.indexed, answer.stale.current)}")
+
+
+def _revisions(indexed: str | None, current: str) -> str:
+    if indexed is None:
+        return "its first build was never completed → outcrop index"
+    before, now = (harmless_line(each)[:REVISION_CHARACTERS] for each in (indexed, current))
+    if before == now:
+        return "files changed since it was made → outcrop index"
+    return f"made at {before}, the source is at {now} → outcrop index"
+
+
+def suggestions(answer: Answer, *, filtered: bool, floor: bool) -> str:
+    """What to try when nothing was found.
+
+    Args:
+        answer: The empty answer.
+        filtered: Whether the question was narrowed to a kind, project, corpus or path.
+        floor: Whether it had a lowest score.
+    """
+    tries = []
+    if filtered:
+        tries.append("fewer of --kind --project --corpus --path")
+    if floor:
+        tries.append("a lower --min-score")
+    if answer.mode is Mode.KEYWORD:
+        tries.append("other words: only their exact forms are found by keyword")
+    return "try " + ", or ".join(tries or ["other words; outcrop status shows what is indexed"])

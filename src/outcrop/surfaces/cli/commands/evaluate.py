@@ -1,0 +1,322 @@
+"""``outcrop eval``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outcrop.core.model import Mode
+from outcrop.errors import UsageError
+from outcrop.surfaces.cli.options import (
+    Command,
+    branch_option,
+    directory_option,
+    json_option,
+    open_index,
+    rev_option,
+    show_json,
+    space_options,
+)
+from outcrop.surfaces.cli.progress import progress
+from outcrop.surfaces.cli.terminal import show
+from outcrop.surfaces.render import columns, counted, duration, harmless_line
+
+if TYPE_CHECKING:
+    from outcrop.evaluation.results import Asked, Evaluation, Missing, Row
+from outcrop.surfaces.cli.options import embedder_options
+
+if TYPE_CHECKING:
+    from outcrop.evaluation.probe import Column, Place, Probe
+
+
+EVAL_EXAMPLES = """
+outcrop eval questions.jsonl
+outcrop eval questions.jsonl --per-query
+outcrop eval questions.jsonl --embedder local --embedder ollama=mxbai-embed-large
+outcrop eval qrels.txt --topics topics.tsv --mode hybrid --mode keyword
+outcrop eval questions.jsonl --json | jq '.rows[] | {embedder, mode, ndcg: .ndcg.mean}'
+"""
+
+NAMED = 5
+"""Of a long list, as many are named; --json has them all."""
+
+
+@click.command(
+    "eval",
+    cls=Command,
+    examples=EVAL_EXAMPLES,
+    short_help="Measure retrieval on questions of your own.",
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--topics", type=click.Path(path_type=Path), metavar="FILE", help="The questions of TREC judgements.")
+@click.option(
+    "--embedder",
+    "embedders",
+    multiple=True,
+    metavar="NAME[=MODEL[@DIM]]",
+    help="Measure this embedder, on a copy where the index has none of its vectors. Repeatable.",
+)
+@click.option(
+    "--mode",
+    "modes",
+    multiple=True,
+    type=click.Choice([mode.value for mode in (Mode.HYBRID, Mode.SEMANTIC, Mode.KEYWORD)]),
+    help="Measure this mode only. Repeatable.",
+)
+@click.option("--per-query", is_flag=True, help="Show how each question went, the worst first.")
+@rev_option
+@branch_option
+@json_option
+@directory_option
+@space_options
+def eval_command(
+    file: Path,
+    topics: Path | None,
+    embedders: tuple[str, ...],
+    modes: tuple[str, ...],
+    per_query: bool,
+    rev: str | None,
+    as_json: bool,
+    directory: Path,
+    **flags: Any,
+) -> None:
+    """Measure retrieval on questions of your own.
+
+    FILE has a line for each question, with what answers it: {"query": "…", "relevant": ["src/net.py", "a.md#Retries"]},
+    or holds TREC judgements (qrels), whose questions --topics names.
+
+    The first row is what answers you today; the others are compared with it, and a difference that other questions
+    could turn round is said to be chance. What is embedded for this is thrown away: your index is only read.
+    """
+    with (
+        progress() as display,
+        open_index(directory, _settings(flags, embedders), rev=rev, before_asking=display.hide) as index,
+    ):
+        # Imported here because it brings numpy: `--help` and shell completion do without.
+        from outcrop.app.compare import MODES, compare
+
+        found = compare(index, file, topics=topics, embedders=embedders, modes=modes or MODES, progress=display)
+    if as_json:
+        show_json(found)
+    else:
+        for line in evaluation_lines(found, per_query=per_query):
+            show(line)
+    if found.failures:
+        raise click.exceptions.Exit(1)
+
+
+def _settings(flags: dict[str, Any], embedders: Sequence[str]) -> dict[str, Any]:
+    """The settings that a single embedder is opened with; several are made one by one."""
+    if len(embedders) == 1:
+        # Imported here, as below.
+        from outcrop.app.compare import parse
+
+        name, model, dim = parse(embedders[0])
+        for option, value in (("model", model), ("dim", dim)):
+            if value is not None and flags.get(option) not in (None, value):
+                raise UsageError(f"the {option} is given twice", f"Leave --{option} out")
+        return flags | {"embedder": name, "model": model or flags.get("model"), "dim": dim or flags.get("dim")}
+    for option in ("model", "dim"):
+        if embedders and flags.get(option) is not None:
+            raise UsageError(
+                f"--{option} does not say which of the embedders it is for",
+                "Name each with its own: --embedder NAME=MODEL@DIM",
+            )
+    return flags
+
+
+def evaluation_lines(found: Evaluation, *, per_query: bool = False) -> Iterator[str]:
+    """The measurement, as lines for a person."""
+    total = counted(found.by_file + found.by_passage, "question")
+    yield f"{total} of {harmless_line(found.file)}, judged {_judged(found)}"
+    yield ""
+    if found.rows:
+        yield from _table(found.rows)
+        yield ""
+    yield from _notes(found)
+    if per_query:
+        for asked in sorted(found.questions, key=lambda each: each.results[0].scores.ndcg if each.results else 0.0):
+            yield ""
+            yield from _question(asked, found.rows)
+
+
+def _judged(found: Evaluation) -> str:
+    if found.by_file and found.by_passage:
+        return f"{found.by_file:,} by file and {found.by_passage:,} by passage"
+    return "by passage" if found.by_passage else "by file"
+
+
+def _table(rows: Sequence[Row]) -> Iterator[str]:
+    table = [("embedder", "mode", "NDCG@10", "95 %", "recall@10", "MRR@10", "NDCG@10 against the first")]
+    for row in rows:
+        low, high = row.ndcg.low, row.ndcg.high
+        table.append(
+            (
+                harmless_line(row.embedder or "–"),
+                row.mode,
+                f"{row.ndcg.mean:.3f}",
+                f"{low:.2f}–{high:.2f}" if row.ndcg.count > 1 else "–",
+                f"{row.recall:.3f}",
+                f"{row.mrr:.3f}",
+                _against(row),
+            )
+        )
+    yield from columns(table, right={2, 4, 5})
+
+
+def _against(row: Row) -> str:
+    if row.against is None:
+        return "–"
+    gap = row.against.interval
+    return f"{_signed(gap.mean)} ({_signed(gap.low)} to {_signed(gap.high)})  {row.against.verdict}"
+
+
+def _signed(number: float) -> str:
+    return f"{number:+.3f}".replace("-", "−")
+
+
+def _notes(found: Evaluation) -> Iterator[str]:
+    for each in found.embedded:
+        if each.passages:
+            took = f"{counted(each.passages, 'passage')} in {duration(each.seconds)}"
+            yield f"{harmless_line(each.embedder)}: embedded {took} for this, kept nothing"
+    for failure in found.failures:
+        yield f"{harmless_line(failure.embedder)}: not measured: {harmless_line(failure.reason)}"
+    if found.missing:
+        yield f"not in this index, and not counted: {counted(len(found.missing), 'label')}"
+        yield from _missing(found.missing)
+    for ids, why in (
+        (found.left_out, "left out, as the index holds no answer to it"),
+        (found.without_answer, "left out, as nothing is judged relevant"),
+        (found.without_topic, "left out, as no topic says what was asked"),
+    ):
+        if ids:
+            yield f"{why}: {counted(len(ids), 'question')} ({_listed(ids)})"
+    if found.not_judged:
+        yield f"topics that are not judged: {found.not_judged:,}"
+    if found.passed_over:
+        yield "the questions are indexed themselves: their own passages do not count (.outcropignore: leave them out)"
+    if found.stale:
+        yield "the index is behind its source → outcrop index"
+
+
+def _missing(missing: Sequence[Missing]) -> Iterator[str]:
+    for each in missing[:NAMED]:
+        yield f"  {harmless_line(each.label)}  ({harmless_line(each.id)})"
+    if len(missing) > NAMED:
+        yield f"  … and {len(missing) - NAMED:,} more"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(harmless_line(name) for name in names[:NAMED])
+    return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED:,} more"
+
+
+def _question(asked: Asked, rows: Sequence[Row]) -> Iterator[str]:
+    """One question: its figure in the first row, where its answers came there, and what the others made of it."""
+    if not asked.results:
+        return
+    first = asked.results[0]
+    yield f"{first.scores.ndcg:.2f}  {harmless_line(asked.id)}  {harmless_line(asked.query)}"
+    wanted = [
+        (harmless_line(label), "not found" if place is None else f"place {place}")
+        for label, grade, place in zip(asked.labels, asked.grades, first.places, strict=True)
+        if grade
+    ]
+    for at, line in enumerate(columns(wanted)):
+        yield f"      {'wanted' if not at else '      '}  {line}"
+    if first.first is not None and 1 not in first.places:
+        yield f"      first   {harmless_line(first.first)}"
+    others = [
+        f"{harmless_line(' '.join(filter(None, (row.embedder, row.mode))))} {result.scores.ndcg:.2f}"
+        for row, result in zip(rows[1:], asked.results[1:], strict=True)
+    ]
+    if others:
+        yield f"      others  {' · '.join(others)}"
+
+
+PROBE_EXAMPLES = """
+outcrop probe
+outcrop probe --embedder ollama --model nomic-embed-text
+outcrop probe --notebook fit.ipynb --question "how are outliers treated" --expect "clip the tails"
+"""
+
+
+@click.command(
+    "probe",
+    cls=Command,
+    examples=PROBE_EXAMPLES,
+    short_help="Test whether a passage is found by its meaning.",
+)
+@click.option("--notebook", type=click.Path(path_type=Path), metavar="FILE", help="A notebook of your own.")
+@click.option("--question", metavar="TEXT", help="What to ask it, in other words than the answer's.")
+@click.option("--expect", metavar="TEXT", help="A piece of the cell that answers.")
+@json_option
+@directory_option
+@embedder_options
+def probe_command(
+    notebook: Path | None, question: str | None, expect: str | None, as_json: bool, directory: Path, **flags: Any
+) -> None:
+    """Test whether a passage is found by its meaning.
+
+    One notebook is indexed cell by cell, in memory, and asked a question that shares no words with its answer: once
+    with every embedder that is available, and once by words alone. Fails when a real model does not put the cell first.
+    """
+    with open_index(directory, flags) as index:
+        found = index.probe(notebook, question, expect)
+    if as_json:
+        show_json(found)
+    else:
+        for line in probe_lines(found):
+            show(line)
+    if not found.passed:
+        raise click.exceptions.Exit(1)
+
+
+def probe_lines(found: Probe) -> Iterator[str]:
+    """What each embedder did, as lines for a person."""
+    yield f"question  {harmless_line(found.question)}"
+    yield f"expected  cell {found.cell + 1} of {found.cells}: {harmless_line(found.expected)}"
+    yield ""
+    rows = [("embedder", "space", "rank", "score", "best other")]
+    rows += [(each.embedder, each.space or "–", *_numbers(each.place)) for each in found.columns]
+    if found.control is not None:
+        rank, _, _ = _numbers(found.control)
+        rows.append(("keyword only", "–", rank, "–", "–"))
+    yield from columns(rows, right={2, 3, 4})
+    yield ""
+    for each in found.columns:
+        yield f"{each.embedder}: {harmless_line(each.verdict)}"
+    if found.control is not None:
+        yield f"keyword only: {_control(found.control)}"
+    yield _summary(found)
+
+
+def _numbers(place: Place | None) -> tuple[str, str, str]:
+    if place is None:
+        return "–", "–", "–"
+    rank = "not found" if place.rank is None else str(place.rank)
+    score, other = ("–" if each is None else f"{each:.4f}" for each in (place.score, place.other))
+    return rank, score, other
+
+
+def _control(place: Place) -> str:
+    if place.rank == 1:
+        return "finds it too"
+    return "does not find it" if place.rank is None else f"finds it in place {place.rank}"
+
+
+def _summary(found: Probe) -> str:
+    failed = [each.embedder for each in found.columns if each.passed is False]
+    if failed:
+        return f"FAILED: {', '.join(failed)}"
+    if not any(_is_proof(each) for each in found.columns):
+        return "no real model was asked: this proves the pipeline and nothing about meaning"
+    return "OK"
+
+
+def _is_proof(column: Column) -> bool:
+    return column.means and column.passed is True

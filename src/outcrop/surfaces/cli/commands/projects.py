@@ -1,0 +1,306 @@
+"""``outcrop import-project`` and ``outcrop projects``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outcrop.core.model import Kind
+from outcrop.core.reports import ProjectReport, ProjectStatus
+from outcrop.errors import OutcropError, UsageError
+from outcrop.surfaces.cli.options import (
+    Command,
+    color_option,
+    directory_option,
+    embedder_options,
+    json_option,
+    open_index,
+    show_json,
+)
+from outcrop.surfaces.cli.progress import Display, progress
+from outcrop.surfaces.cli.terminal import Paint, note, paint, show
+from outcrop.surfaces.render import columns, counted, duration, harmless_line, message, size
+
+if TYPE_CHECKING:
+    from outcrop.app.index import Index
+
+IMPORT_EXAMPLES = """
+outcrop import-project ../other-repo
+outcrop import-project ~/museum.fossil --as museum
+outcrop import-project ~/src/crystal --kind api --path 'src/**' --build
+outcrop import-project --python numpy --python stdlib
+outcrop import-project --python requests --python-executable ~/app/.venv
+"""
+
+PROJECTS_EXAMPLES = """
+outcrop projects
+outcrop projects refresh
+outcrop projects refresh numpy-2.4
+outcrop projects remove museum
+"""
+
+ACTIONS = ("list", "refresh", "remove")
+
+
+def _kinds(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    return [kind for kind in Kind if kind.startswith(incomplete)]
+
+
+@click.command(
+    "import-project",
+    cls=Command,
+    examples=IMPORT_EXAMPLES,
+    short_help="Bring in another repository or a Python package.",
+)
+@click.argument("peer", type=click.Path(path_type=Path), required=False)
+@click.option("--as", "name", metavar="NAME", help="Call it NAME here.")
+@click.option("--kind", metavar="KIND", shell_complete=_kinds, help="All of it counts as this kind here, as in api.")
+@click.option("--path", multiple=True, metavar="GLOB", help="Only paths of it that match. Repeatable.")
+@click.option("--build", is_flag=True, help="First bring its own index up to date, there, with the embedder set here.")
+@click.option(
+    "--python", "packages", multiple=True, metavar="PACKAGE", help="An installed package instead. Repeatable."
+)
+@click.option(
+    "--python-executable",
+    type=click.Path(path_type=Path),
+    metavar="PYTHON",
+    help="The python program, or the folder of the environment, whose packages are meant.",
+)
+@json_option
+@directory_option
+@embedder_options
+def import_project_command(
+    peer: Path | None,
+    name: str | None,
+    kind: str | None,
+    path: tuple[str, ...],
+    build: bool,
+    packages: tuple[str, ...],
+    python_executable: Path | None,
+    as_json: bool,
+    directory: Path,
+    **flags: Any,
+) -> None:
+    """Bring in another repository or a Python package, as a project of this index.
+
+    PEER is a Fossil repository, a folder of a git repository, a plain folder, or a folder of exported vectors. It is
+    read from its own index, with its own vectors: no model is asked, and nothing in it is changed. Its vectors have to
+    be of the embedder that is set here.
+
+    With --python, signature and docstring of each public name of an installed package are read from its source, which
+    is never imported or run, and embedded here; stdlib is the standard library.
+    """
+    if (peer is None) == (not packages):
+        raise UsageError("import-project takes either PEER or --python PACKAGE", "Name a repository, or a package")
+    if packages and (kind or path or build):
+        raise UsageError("--kind, --path and --build are of a PEER, not of a package", "Leave them out")
+    if python_executable and not packages:
+        raise UsageError("--python-executable says whose packages are meant", "Name one: --python PACKAGE")
+    if name and len(packages) > 1:
+        raise UsageError("one name cannot be that of several packages", "Import one at a time with --as")
+    with progress() as display, open_index(directory, flags, before_asking=display.hide) as index:
+        # Imported here because it brings all that indexing needs: `--help` does without.
+        from outcrop.projects import service
+
+        if peer is None:
+            reports = [
+                service.import_package(index, each, name=name, executable=python_executable, progress=display)
+                for each in packages
+            ]
+        else:
+            where = directory / peer
+            if build:
+                _build_there(index, where, flags, display)
+            wanted = _kind(kind)
+            reports = [service.import_project(index, where, name=name, kind=wanted, paths=path, progress=display)]
+        space = index.embedder.space.id
+        behind = _behind(index, reports)
+    if as_json:
+        show_json({"projects": reports, "behind": behind})
+        return
+    for report in reports:
+        for line in import_lines(report, space):
+            show(line)
+    _name_those_behind(behind)
+
+
+@click.command(
+    "projects", cls=Command, examples=PROJECTS_EXAMPLES, short_help="List, refresh or remove imported projects."
+)
+@click.argument("action", type=click.Choice(ACTIONS), default="list")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@json_option
+@color_option
+@directory_option
+@embedder_options
+def projects_command(
+    action: str, names: tuple[str, ...], as_json: bool, color: str, directory: Path, **flags: Any
+) -> None:
+    """List, refresh or remove imported projects.
+
+    list says of each where it came from, and whether it has all that its peer has now. refresh reads what changed in
+    the peers of these projects, or of all; what cannot be read stays as it is. remove takes projects out of this index;
+    their peers are not touched.
+    """
+    with progress() as display, open_index(directory, flags, before_asking=display.hide) as index:
+        # Imported here because it brings all that indexing needs: `--help` does without.
+        from outcrop.projects import service
+
+        if action == "list":
+            if names:
+                raise UsageError("list takes no names", f"Did you mean: outcrop projects refresh {names[0]}?")
+            found = service.listing(index)
+            if as_json:
+                show_json({"projects": found})
+            else:
+                for line in listing_lines(found, paint(color)):
+                    show(line)
+        elif action == "refresh":
+            if _refresh(index, names, display, as_json):
+                raise click.exceptions.Exit(1)
+        else:
+            _remove(index, names, as_json)
+
+
+def _refresh(index: Index, names: Sequence[str], display: Display, as_json: bool) -> bool:
+    """Read peers again, each whatever becomes of the others. Returns whether any of them failed."""
+    from outcrop.projects import service
+
+    wanted = [service.project_named(index, name).name for name in dict.fromkeys(names)]
+    wanted = wanted or [project.name for project in index.store.projects()]
+    reports: list[ProjectReport] = []
+    failed: dict[str, str] = {}
+    for name in wanted:
+        try:
+            reports.append(service.refresh(index, name, progress=display))
+        except OutcropError as error:
+            display.hide()
+            failed[name] = str(error)
+            note(message(error))
+    behind = _behind(index, reports)
+    if as_json:
+        show_json({"projects": reports, "failed": failed, "behind": behind})
+    else:
+        for report in reports:
+            for line in refresh_lines(report):
+                show(line)
+        _name_those_behind(behind)
+        if not wanted:
+            show("no projects → outcrop import-project PEER")
+    return bool(failed)
+
+
+def _behind(index: Index, reports: Sequence[ProjectReport]) -> dict[str, str]:
+    """Why projects that were just read are not all that their peers have: these were not indexed since they changed."""
+    from outcrop.projects import service
+
+    found = service.listing(index, [report.name for report in reports])
+    return {status.name: status.reason for status in found if status.reason is not None}
+
+
+def _name_those_behind(behind: Mapping[str, str]) -> None:
+    for name, reason in behind.items():
+        show(f"{name}: {harmless_line(reason)}")
+
+
+def _remove(index: Index, names: Sequence[str], as_json: bool) -> None:
+    from outcrop.projects import service
+
+    if not names:
+        raise UsageError("remove takes the names of projects", "outcrop projects lists them")
+    for name in names:
+        service.project_named(index, name)
+    freed = {name: service.remove(index, name) for name in dict.fromkeys(names)}
+    if as_json:
+        show_json({"freed": sum(freed.values())})
+        return
+    for name, number in freed.items():
+        show(f"removed project {name}, {size(number)} freed")
+
+
+def _build_there(index: Index, peer: Path, flags: dict[str, Any], display: Display) -> None:
+    """Bring a peer's index up to date with the embedder that is set here; one of another space is left alone."""
+    from outcrop.projects import peer as peers
+
+    there = {"allow_remote": flags.get("allow_remote"), "secret_ref": flags.get("secret_ref")}
+    with open_index(peer, there | peers.embedder_settings(index.settings), before_asking=display.hide) as other:
+        state = other.store.state() if other.store.exists else None
+        if state is None or state.space == index.embedder.space:
+            other.build(progress=display)
+
+
+def _kind(name: str | None) -> Kind | None:
+    # Imported here because it brings numpy, and `--help` does without.
+    from outcrop.search.query import filter_of
+
+    kinds = filter_of(name, None, None, None).kinds
+    return kinds[0] if kinds else None
+
+
+def import_lines(report: ProjectReport, space: str) -> Iterator[str]:
+    """What an import did."""
+    origin = f"{report.item} of {report.peer}" if report.item else f"{report.type} {report.peer}"
+    yield f"project {report.name}, from {harmless_line(origin)}"
+    how = f"{report.embedded:,} embedded" if report.item else "no model was asked"
+    yield (
+        f"{counted(report.artifacts, 'artifact')}, {counted(report.chunks, 'chunk')} of {space}, {how} "
+        f"({duration(report.seconds)})"
+    )
+    yield from _skips(report)
+    yield f"→ outcrop search --project {report.name} …"
+
+
+def refresh_lines(report: ProjectReport) -> Iterator[str]:
+    """What reading a peer again did."""
+    instead = f" (instead of {report.replaced})" if report.replaced else ""
+    if report.added or report.removed or report.embedded:
+        embedded = f", {counted(report.embedded, 'chunk')} embedded" if report.embedded else ""
+        what = f"{report.added:,} new or changed, {report.unchanged:,} unchanged, {report.removed:,} removed{embedded}"
+    else:
+        what = f"up to date, {counted(report.artifacts, 'artifact')}"
+    yield f"{report.name}{instead}: {what} ({duration(report.seconds)})"
+    yield from _skips(report)
+
+
+def _skips(report: ProjectReport) -> Iterator[str]:
+    if report.skipped:
+        yield f"left out {counted(len(report.skipped), 'file')}:"
+        for item in report.skipped:
+            detail = f" ({harmless_line(item.detail)})" if item.detail else ""
+            yield f"  {harmless_line(item.path)}: {item.reason}{detail}"
+
+
+def listing_lines(found: Sequence[ProjectStatus], paint: Paint) -> Iterator[str]:
+    """Every project, and after the table what is to be done about those that are not current."""
+    if not found:
+        yield "no projects → outcrop import-project PEER"
+        return
+    rows: list[tuple[str, ...]] = [("project", "artifacts", "chunks", "space", "read", "state", "from")]
+    for each in found:
+        read = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.imported))
+        state = "current" if each.current else "see below"
+        rows.append(
+            (
+                each.name,
+                f"{each.artifacts:,}",
+                f"{each.chunks:,}",
+                each.space,
+                read,
+                state,
+                harmless_line(_origin(each)),
+            )
+        )
+    yield from columns(rows, right={1, 2})
+    for each in found:
+        if each.reason:
+            yield paint("warn", f"{each.name}: {harmless_line(each.reason)}")
+
+
+def _origin(status: ProjectStatus) -> str:
+    options = [*([f"kind {status.kind}"] if status.kind and not status.item else []), *status.paths]
+    origin = f"{status.item} of {status.peer}" if status.item else f"{status.type} {status.peer}"
+    return origin + (f" ({', '.join(options)})" if options else "")

@@ -1,0 +1,187 @@
+"""Builds, dry runs, status and settings as lines for a person."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from outcrop.config.settings import DEFAULT, NAMES, Settings
+from outcrop.core.model import Skipped
+from outcrop.core.reports import BuildReport, Plan, Status, Watcher
+from outcrop.surfaces.cli.terminal import Paint
+from outcrop.surfaces.render import columns, counted, duration, harmless_line, size
+
+if TYPE_CHECKING:
+    from outcrop.app.catalog import Catalog, Folder, Tally
+
+HERE = "on this machine"
+
+
+def build_lines(report: BuildReport, *, verbose: bool) -> Iterator[str]:
+    """What a build did."""
+    artifacts = report.added + report.unchanged
+    if not (report.added or report.removed or report.embedded):
+        yield (
+            f"up to date: {counted(artifacts, 'artifact')}, {counted(report.chunks, 'chunk')} "
+            f"({duration(report.seconds)})"
+        )
+    else:
+        yield (
+            f"indexed {counted(artifacts, 'artifact')}: {report.added:,} new or changed, "
+            f"{report.unchanged:,} unchanged, {report.removed:,} removed"
+        )
+        rate = f", {report.embedded / report.seconds:,.0f}/s" if report.embedded and report.seconds > 0 else ""
+        yield (
+            f"{counted(report.chunks, 'chunk')}: {report.embedded:,} embedded "
+            f"({counted(report.characters, 'character')}{rate}), {report.reused:,} known by their text"
+        )
+        yield f"took {duration(report.seconds)}"
+    if report.cut:
+        yield f"longer than the model reads, so it saw only the beginning: {counted(report.cut, 'passage')}"
+    if artifacts == 0:
+        yield "nothing here is indexed" + ("" if report.skipped else ": there is no file to index")
+    yield from _skips(report.skipped, verbose=verbose, how="outcrop index --verbose")
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """What a build would do, every artifact named."""
+    for ref in plan.artifacts:
+        yield f"{ref.kind:<11}  {harmless_line(ref.path) if ref.path is not None else ref.hash}"
+    if plan.artifacts:
+        yield ""
+    yield f"{counted(len(plan.artifacts), 'artifact')} to index, {plan.new:,} of them new or changed"
+    yield (
+        f"{counted(plan.texts, 'passage')} of {counted(plan.characters, 'character')} to embed by {plan.space}, "
+        f"{HERE if plan.address is None else f'sent to {harmless_line(plan.address)}'}"
+    )
+    yield from _skips(plan.skipped, verbose=True, how="")
+
+
+def _skips(skipped: Sequence[Skipped], *, verbose: bool, how: str) -> Iterator[str]:
+    if not skipped:
+        return
+    reasons = Counter(item.reason for item in skipped).most_common()
+    hint = "" if verbose else f" → {how}"
+    yield f"left out {len(skipped):,}: {', '.join(f'{number:,} {reason}' for reason, number in reasons)}{hint}"
+    if verbose:
+        for item in skipped:
+            detail = f" ({harmless_line(item.detail)})" if item.detail else ""
+            yield f"  {harmless_line(item.path)}: {item.reason}{detail}"
+
+
+def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str]:
+    """What is indexed, where, how current."""
+    project = f" · project {harmless_line(status.project)}" if status.project else ""
+    yield f"{status.source}  {paint('path', harmless_line(status.root))}{project}"
+    yield f"embedder  {status.embedder}, {HERE if status.address is None else f'sends text to {status.address}'}"
+    if not status.exists:
+        yield f"index  none yet; it would be {harmless_line(status.store)} → outcrop index"
+        return
+    yield f"index  {harmless_line(status.store)} · {size(status.bytes)} · {_freshness(status, paint)}"
+    if status.watcher is not None:
+        yield watcher_line(status.watcher, paint)
+    if status.writer:
+        yield paint("warn", "another process is building it right now")
+    yield ""
+    rows: list[tuple[str, ...]] = [("collection", "artifacts", "chunks", "embedded", "size", "kinds")]
+    for each in status.collections:
+        kinds = ", ".join(f"{name} {number:,}" for name, number in each.kinds.items())
+        embedded = f"{each.embedded * 100 // each.chunks} %" if each.chunks else "–"
+        rows.append((each.name, f"{each.artifacts:,}", f"{each.chunks:,}", embedded, size(each.bytes), kinds))
+    yield from columns(rows, right={1, 2, 3, 4})
+    for peer in status.projects:
+        missing = "" if peer.embedded == peer.chunks else f", {peer.chunks - peer.embedded:,} of them not embedded"
+        yield (
+            f"of these, project {peer.name}: {counted(peer.artifacts, 'artifact')}, {counted(peer.chunks, 'chunk')}"
+            f"{missing} → outcrop projects"
+        )
+    for other in status.spaces:
+        if other.space != status.space:
+            yield (
+                f"also {counted(other.vectors, 'vector')} of {other.space}, {size(other.bytes)}"
+                f" → outcrop clear --space {other.space}"
+            )
+    yield from _skips(status.skipped, verbose=verbose, how="outcrop status --verbose")
+
+
+def catalog_lines(catalog: Catalog, paint: Paint, *, verbose: bool) -> Iterator[str]:
+    """How much there is of each corpus, kind, project and folder."""
+    if not catalog.exists:
+        yield "index  none yet → outcrop index"
+        return
+    head = ("artifacts", "chunks", "embedded", "characters", "size")
+    rows: list[tuple[str, ...]] = [("corpus", *head, "")]
+    for each in catalog.corpora:
+        rows.append((each.tally.name, *_numbers(each.tally), "stale" if each.stale else "current"))
+    for noun, tallies in (("kind", catalog.kinds), ("project", catalog.projects)):
+        rows += [("",) * 7, (noun, *head, "")]
+        own = f"{catalog.project} (this one)" if noun == "project" else ""
+        rows += [(harmless_line(tally.name or own), *_numbers(tally), "") for tally in tallies]
+    rows += [("",) * 7, ("total", *_numbers(catalog.total), "")]
+    for tree in catalog.folders:
+        rows += [("",) * 7, ("folder", "artifacts", "chunks", "", "characters", "size", "")]
+        rows += _folder_rows(tree, 0)
+    yield from columns(rows, right={1, 2, 3, 4, 5})
+    skipped = [item for omission in catalog.omissions for item in omission.files]
+    yield from _skips(skipped, verbose=verbose, how="outcrop status --catalog --verbose")
+
+
+def _numbers(tally: Tally) -> tuple[str, ...]:
+    embedded = f"{tally.embedded * 100 // tally.chunks} %" if tally.chunks else "–"
+    return f"{tally.artifacts:,}", f"{tally.chunks:,}", embedded, f"{tally.characters:,}", size(tally.bytes)
+
+
+def _folder_rows(folder: Folder, level: int) -> Iterator[tuple[str, ...]]:
+    name = f"{'  ' * level}{harmless_line(folder.name)}/" if level else harmless_line(folder.name or ".")
+    yield name, f"{folder.artifacts:,}", f"{folder.chunks:,}", "", f"{folder.characters:,}", size(folder.bytes), ""
+    for child in folder.children:
+        yield from _folder_rows(child, level + 1)
+
+
+def watcher_line(watcher: Watcher, paint: Paint) -> str:
+    """Who keeps the index current, and how that goes."""
+    who = f"watched by process {watcher.process} ({watcher.how})"
+    if watcher.state == "waiting":
+        again = time.strftime("%H:%M:%S", time.localtime(watcher.retry)) if watcher.retry else "in a moment"
+        reason = harmless_line(watcher.reason or "something failed")
+        return paint("warn", f"{who}, which waits: {reason.rstrip('.')}. It tries again at {again}.")
+    if watcher.reason is not None:
+        who += f": {harmless_line(watcher.reason)}"
+    return who if watcher.state == "watching" else f"{who}, which updates it right now"
+
+
+def _freshness(status: Status, paint: Paint) -> str:
+    if status.revision is None:
+        share = f"{int(status.complete * 100)} % complete" if status.complete < 1 else "not complete"
+        return paint("warn", f"{share} → outcrop index")
+    if status.stale:
+        return paint("warn", "stale: the source changed since → outcrop index")
+    if status.space is not None and status.space != status.embedder:
+        return paint("warn", f"made by {status.space} → outcrop index")
+    if status.complete < 1:
+        return paint("warn", f"{int(status.complete * 100)} % complete → outcrop index")
+    return paint("good", "current")
+
+
+def settings_lines(settings: Settings, paint: Paint) -> Iterator[str]:
+    """Each setting, its value and where that came from."""
+    rows = [(name, _value(getattr(settings, name)), settings.origins.get(name, DEFAULT)) for name in NAMES]
+    for line, (_, _, origin) in zip(columns(rows), rows, strict=True):
+        yield paint("dim", line) if origin == DEFAULT else line
+
+
+def _value(value: object) -> str:
+    if value is None or value == ():
+        return "–"
+    if isinstance(value, tuple):
+        return harmless_line(
+            ", ".join("=".join(map(_part, each)) if isinstance(each, tuple) else each for each in value)
+        )
+    return harmless_line(str(value))
+
+
+def _part(part: object) -> str:
+    """One side of a pair; a list of patterns stands between blanks."""
+    return " ".join(part) if isinstance(part, tuple) else str(part)

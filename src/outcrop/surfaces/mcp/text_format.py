@@ -1,0 +1,159 @@
+"""Answers as a model reads them: short, with everything that is needed to go on, and never more than a budget."""
+
+from __future__ import annotations
+
+from outcrop.core.model import Answer, Copy, Hit, Mode
+from outcrop.surfaces.mcp.results import IndexStatus, Passage
+from outcrop.surfaces.render import counted, harmless, harmless_line, size
+from outcrop.text import tokenizer
+
+TOKENS_A_HIT = 140
+TOKENS_OF_THE_HEAD = 100
+"""What a short answer may cost: 1,500 tokens for ten hits."""
+
+SHORTEST_PREVIEW = 24
+"""Characters. With fewer a preview says nothing, and goes."""
+
+COPIES = 3
+"""Places of nearly the same text that are named."""
+
+LONGEST_PLACE = 200
+LONGEST_NAME = 80
+"""Characters of a path and of a name in a short answer; both can be had whole in the structured one."""
+
+
+def answer_text(answer: Answer, full: bool) -> str:
+    """A search answer.
+
+    Args:
+        answer: What was found.
+        full: Whole passages instead of their best lines.
+    """
+    head = _head(answer)
+    if not answer.hits:
+        return f"{head}\nNothing found. Ask in other words, without filters, or look at index_status."
+    if full:
+        blocks = [
+            "\n".join([_place(at, hit), *_copies(hit), harmless(hit.text.strip("\n"))])
+            for at, hit in enumerate(answer.hits, 1)
+        ]
+        return "\n\n".join([head, *blocks])
+    lines = [head]
+    spent = tokenizer.count(head)
+    for at, hit in enumerate(answer.hits, 1):
+        # What one hit does not need the next may have.
+        place = _fit(_place(at, hit), TOKENS_OF_THE_HEAD + at * TOKENS_A_HIT - spent)
+        spent += tokenizer.count(place)
+        lines.append(place)
+        preview = _fit(harmless_line(hit.preview), TOKENS_OF_THE_HEAD + at * TOKENS_A_HIT - spent)
+        if len(preview) >= min(SHORTEST_PREVIEW, len(hit.preview)) and preview:
+            spent += tokenizer.count(preview)
+            lines.append(f"   {preview}")
+        for line in _copies(hit):
+            # Half a path would lead nowhere.
+            if spent + tokenizer.count(line) <= TOKENS_OF_THE_HEAD + at * TOKENS_A_HIT:
+                spent += tokenizer.count(line)
+                lines.append(line)
+    return "\n".join(lines)
+
+
+def _head(answer: Answer) -> str:
+    parts = [f"{answer.mode}: {counted(len(answer.hits), 'hit')}"]
+    parts += [
+        f"{typed} stands nowhere here, {meant} was searched for instead" for typed, meant in answer.corrected.items()
+    ]
+    if answer.stale:
+        parts.append("stale: files changed since they were indexed, lines may have moved (outcrop index)")
+    if answer.reason:
+        parts.append(f"because {answer.reason}" if answer.mode is Mode.KEYWORD else answer.reason)
+    return _fit(harmless_line("; ".join(parts)), TOKENS_OF_THE_HEAD)
+
+
+def _place(at: int, hit: Hit) -> str:
+    parts = [f"{at}. {_lines_of(hit)}", str(hit.kind)]
+    if hit.project:
+        parts.append(f"project {_short(hit.project, LONGEST_NAME)}")
+    if hit.name:
+        parts.append(_short(hit.name, LONGEST_NAME))
+    parts.append(f"{hit.score:.2f}")
+    if hit.uri is not None:
+        parts.append(_short(hit.uri, LONGEST_PLACE))
+    return harmless_line(" ".join(parts))
+
+
+def _lines_of(hit: Hit | Copy) -> str:
+    """As ``read_passage`` takes it."""
+    where = hit.path if hit.path is not None else hit.hash
+    cell = "" if hit.cell is None else f" cell {hit.cell}"
+    return f"{_short(where, LONGEST_PLACE)}{cell}:{hit.lines[0]}-{hit.lines[1]}"
+
+
+def _copies(hit: Hit) -> list[str]:
+    """A line that says where nearly the same stands; none where that is nowhere."""
+    if not hit.copies:
+        return []
+    places = [
+        f"{_lines_of(each)} project {_short(each.project, LONGEST_NAME)}" if each.project else _lines_of(each)
+        for each in hit.copies[:COPIES]
+    ]
+    more = f" and {len(hit.copies) - COPIES:,} more" if len(hit.copies) > COPIES else ""
+    return [harmless_line(f"   nearly the same at {', '.join(places)}{more}")]
+
+
+def _short(text: str, length: int) -> str:
+    """The beginning and, of a path the more telling, the end."""
+    return text if len(text) <= length else f"{text[: length // 3]}…{text[-(length - length // 3 - 1) :]}"
+
+
+def _fit(text: str, budget: int) -> str:
+    """As much of the beginning as the budget allows."""
+    if tokenizer.count(text) <= budget:
+        return text
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if tokenizer.count(text[:middle]) < budget:
+            low = middle
+        else:
+            high = middle - 1
+    return f"{text[:low].rstrip()}…" if low else ""
+
+
+def passage_text(passage: Passage) -> str:
+    """Lines of an artifact, below a line that says which they are."""
+    where = passage.path if passage.path is not None else passage.hash
+    cell = "" if passage.cell is None else f" cell {passage.cell}"
+    parts = [f"{where}{cell}:{passage.lines[0]}-{passage.lines[1]} of {passage.whole:,}", str(passage.kind)]
+    if passage.project:
+        parts.append(f"project {passage.project}")
+    if passage.state == "changed":
+        parts.append("changed since it was indexed, this is how it is now")
+    elif passage.state == "stored":
+        parts.append("from the index, since its source is not at hand: only what is indexed of it")
+    return f"{harmless_line(', '.join(parts))}\n{harmless(passage.text)}"
+
+
+def status_text(status: IndexStatus) -> str:
+    """What is indexed."""
+    where = f"{status.source} {status.project} at {status.root}"
+    if not status.exists:
+        return f"{where}: there is no index yet. Searches read the files, by words alone, until: outcrop index"
+    lines = [
+        f"{where}: {'stale' if status.stale else 'current'}, {status.complete:.0%} embedded, {size(status.bytes)}; "
+        f"space {status.space}; model {'ready' if status.ready else 'not loaded yet'}"
+    ]
+    if status.stale:
+        lines.append(f"indexed at {status.revision}, now at {status.current}; to bring it up to date: outcrop index")
+    if status.space != status.embedder:
+        lines.append(f"the embedder that is set is {status.embedder}: searches go by words until outcrop index")
+    if status.building:
+        lines.append("it is being built right now")
+    for each in status.corpora:
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(each.kinds.items()))
+        held = f"{counted(each.chunks, 'passage')} of {counted(each.artifacts, 'artifact')}"
+        lines.append(f"corpus {each.corpus}: {held} ({kinds})")
+    if status.projects:
+        lines.append(f"projects beside this one: {', '.join(status.projects)}")
+    if status.skipped:
+        lines.append(f"left out: {', '.join(f'{count:,} {reason}' for reason, count in status.skipped.items())}")
+    return harmless("\n".join(lines))

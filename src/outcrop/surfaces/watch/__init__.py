@@ -1,0 +1,1 @@
+"""Keeping an index current."""

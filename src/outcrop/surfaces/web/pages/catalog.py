@@ -1,0 +1,125 @@
+"""The catalog page: what is indexed, how current it is, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from outcrop.app.catalog import Folder, Tally
+from outcrop.core.model import Kind
+from outcrop.surfaces.render import harmless_line
+from outcrop.surfaces.web.http import Request, Response
+from outcrop.surfaces.web.pages.search import ALL_PROJECTS, KIND_NAMES, REVISION_CHARACTERS
+from outcrop.surfaces.web.pages.templates import Crumb, page
+from outcrop.surfaces.web.pages.treemap import HEIGHT, WIDTH, Tile, tiles
+from outcrop.surfaces.web.view_model import Site
+from outcrop.text.globs import literal
+
+MOST_FILES = 200
+"""Left-out files that are named for each reason."""
+
+MOST_FOLDERS = 12
+"""Folders of one folder that are named; the rest is summed up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table, with its share of the largest one."""
+
+    label: str
+    tally: Tally
+    share: float
+    params: tuple[tuple[str, str], ...]
+
+    @property
+    def width(self) -> str:
+        """For a bar of 100 units."""
+        return f"{max(1.0, 100 * self.share):.0f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One folder in the list beside the picture; ``pattern`` lets through what is in it."""
+
+    label: str
+    pattern: str
+    depth: int
+    bytes: int
+    chunks: int
+    share: float
+
+    @property
+    def width(self) -> str:
+        """For a bar of 100 units."""
+        return f"{max(0.5, 100 * self.share):.1f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The folders of one project."""
+
+    name: str
+    project: str
+    bytes: int
+    tiles: Sequence[Tile]
+    branches: Sequence[Branch]
+
+
+def catalog_page(site: Site, request: Request) -> Response:
+    """Answer ``/ext/catalog``.
+
+    Raises:
+        SourceError: The source cannot be read.
+        StoreError: The index cannot be used.
+    """
+    found = site.catalog(request.reader)
+    return page(
+        request,
+        "catalog.html",
+        Crumb("Catalog", site.project, "catalog"),
+        catalog=found,
+        revision=harmless_line(found.current)[:REVISION_CHARACTERS],
+        corpora=_rows([each.tally for each in found.corpora], "corpus"),
+        behind={each.tally.name: each.stale for each in found.corpora},
+        kinds=_rows(found.kinds, "kind"),
+        projects=_rows(found.projects, "project", site.project),
+        trees=[_tree(folder, site.project) for folder in found.folders if folder.bytes],
+        width=WIDTH,
+        height=HEIGHT,
+        most=MOST_FILES,
+        percent=f"{100 * found.complete:.0f}",
+    )
+
+
+def _rows(tallies: Sequence[Tally], noun: str, own: str = "") -> list[Row]:
+    """Largest first. Each leads to a search of just that."""
+    largest = max((each.bytes for each in tallies), default=0) or 1
+    ordered = sorted(tallies, key=lambda each: -each.bytes)
+    return [_row(tally, noun, tally.bytes / largest, own) for tally in ordered]
+
+
+def _row(tally: Tally, noun: str, share: float, own: str) -> Row:
+    label = KIND_NAMES[Kind(tally.name)] if noun == "kind" else tally.name
+    everywhere = () if noun == "project" else (("project", ALL_PROJECTS),)
+    return Row(harmless_line(label or f"this repository ({own})"), tally, share, (*everywhere, (noun, tally.name)))
+
+
+def _tree(root: Folder, own: str) -> Tree:
+    branches: list[Branch] = []
+
+    def walk(folder: Folder, depth: int) -> None:
+        for child in folder.children[:MOST_FOLDERS]:
+            share = child.bytes / root.bytes
+            label, pattern = harmless_line(child.name), f"{literal(child.path)}/"
+            branches.append(Branch(label, pattern, depth, child.bytes, child.chunks, share))
+            # What is a sliver of the whole need not be unfolded.
+            if depth < 1 and share > 0.05:
+                walk(child, depth + 1)
+        rest = folder.children[MOST_FOLDERS:]
+        if rest:
+            size = sum(child.bytes for child in rest)
+            chunks = sum(child.chunks for child in rest)
+            branches.append(Branch(f"{len(rest):,} more folders", "", depth, size, chunks, size / root.bytes))
+
+    walk(root, 0)
+    return Tree(harmless_line(root.name) or own, root.name, root.bytes, tiles(root), branches)

@@ -1,0 +1,77 @@
+"""Where public forges show a file of a commit, with lines.
+
+Forms as each forge's own "permalink" makes them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+from outcrop.text.filetypes import by_path
+
+_RENDERED = frozenset({"markdown", "rst", "asciidoc", "org", "textile", "mediawiki", "pod", "rdoc", "notebook", "html"})
+"""Formats that forges show as a finished page, which has no lines, unless asked for the plain text."""
+
+_SCP = re.compile(r"(?:[^@/:]+@)?([^/:]+):(?!//)(.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Forge:
+    """One repository on one forge.
+
+    Attributes:
+        name: What people call the forge.
+        home: The repository's page, without a slash at its end.
+        form: Between home and path, with the commit as ``{commit}``.
+        plain: What has to be asked for so that a rendered format has lines.
+        lines: The fragment, with ``{first}`` and ``{last}``.
+    """
+
+    name: str
+    home: str
+    form: str
+    plain: str
+    lines: str
+
+    def blob(self, commit: str, path: str, lines: tuple[int, int] | None) -> str:
+        """The page of a file at a commit, at these lines."""
+        plain = self.plain if by_path(path) in _RENDERED else ""
+        fragment = "" if lines is None else self.lines.format(first=lines[0], last=lines[1])
+        return f"{self.home}{self.form.format(commit=commit)}{quote(path)}{plain}{fragment}"
+
+
+def forge_of(url: str) -> Forge | None:
+    """The forge that a remote's address leads to, or None for one that is not known.
+
+    Names, passwords and tokens in the address are left behind.
+    """
+    host, path = _split(url)
+    path = path.strip("/").removesuffix(".git")
+    if not path or "/" not in path or any(part in ("", ".", "..") for part in path.split("/")):
+        return None
+    home = f"https://{host}/{quote(path, safe='/~')}"
+    if host == "github.com":
+        return Forge("GitHub", home, "/blob/{commit}/", "?plain=1", "#L{first}-L{last}")
+    if host == "gitlab.com" or host.startswith("gitlab."):
+        return Forge("GitLab", home, "/-/blob/{commit}/", "?plain=1", "#L{first}-{last}")
+    if host == "codeberg.org":
+        return Forge("Codeberg", home, "/src/commit/{commit}/", "?display=source", "#L{first}-L{last}")
+    if host == "git.sr.ht":
+        return Forge("sourcehut", home, "/tree/{commit}/item/", "?view-source", "#L{first}-{last}")
+    return None
+
+
+def _split(url: str) -> tuple[str, str]:
+    """Host and path of an address, or of ``user@host:path``; empty where it is neither."""
+    if "://" not in url:
+        match = _SCP.fullmatch(url)
+        return (match[1].lower(), match[2]) if match else ("", "")
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").lower()
+    except ValueError:
+        return "", ""
+    known = parts.scheme in ("https", "http", "ssh", "git", "git+ssh")
+    return (host, parts.path) if known and re.fullmatch(r"[a-z0-9.-]+", host) else ("", "")

@@ -1,0 +1,1 @@
+"""From bytes to text, file types, kinds and search terms."""

@@ -1,0 +1,1 @@
+"""Vectors as unversioned content of a Fossil repository."""

@@ -1,0 +1,316 @@
+"""Transfer blobs as a Fossil repository's unversioned content, written so that Fossil's own sync moves them.
+
+No ``fossil`` program is asked: one process a file would take minutes. The rows are those that ``fossil uv add`` makes.
+The file is opened through SQLite only: closing a plain descriptor of it would drop this process's locks on it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+import time
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from outcrop.core.model import Skipped, SkipReason
+from outcrop.core.rows import Moved
+from outcrop.errors import BlobError, StoreDamaged, StoreError, StoreFull, StoreLocked
+from outcrop.transfer.blob import FOLDER
+from outcrop.vcs.fossil_lock import begin_quietly
+
+BUSY_SECONDS = 20.0
+"""How long a statement waits for another process; Fossil's own transactions end within 15 s."""
+
+BATCH_BYTES = 48 << 20
+"""Stored bytes of one transaction: some 10,000 chunks, which take well under 0.2 s to write."""
+
+_PAGE_BYTES = 16 << 20
+_AT_ONCE = 500
+_CACHE_KIB = 256 << 10
+"""Room for a whole batch: a cache that spills locks every reader out long before the transaction ends."""
+
+_NAME = re.compile(r"vec/[\w.-]+", re.ASCII)
+_MINE = f"name GLOB '{FOLDER}*'"
+_POLICY_SHA3 = 2
+"""``hash-policy`` from which on Fossil names new content by SHA3-256."""
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS unversioned(
+  uvid INTEGER PRIMARY KEY AUTOINCREMENT,
+  name TEXT UNIQUE,
+  rcvid INTEGER,
+  mtime DATETIME,
+  hash TEXT,
+  sz INTEGER,
+  encoding INT,
+  content BLOB
+)
+"""
+"""As Fossil itself makes it with the first unversioned file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A file as it will be stored."""
+
+    name: str
+    hash: str
+    size: int
+    encoding: int
+    content: bytes
+
+
+class FossilTransfer:
+    """Implements :class:`outcrop.core.protocols.TransferStore`.
+
+    Args:
+        repository: The repository file.
+    """
+
+    def __init__(self, repository: Path) -> None:
+        self._path = repository
+
+    def names(self) -> frozenset[str]:
+        """What is there; files that were deleted and are remembered only to tell other copies are not.
+
+        Raises:
+            StoreError: The repository cannot be read.
+        """
+        with self._opened() as database:
+            return frozenset(name for name, _ in _listed(database))
+
+    def read(self, name: str) -> bytes | Skipped | None:
+        """One file, checked against its hash; None when it is not there.
+
+        Raises:
+            StoreError: The repository cannot be read.
+        """
+        with self._opened() as database:
+            return next((content for _, content in _contents(database, [name])), None)
+
+    def read_all(self) -> Iterator[tuple[str, bytes | Skipped]]:
+        """Every file by name, in name order, checked against its hash; a bad one comes as ``Skipped``.
+
+        Nothing in the repository is locked while the caller has the turn.
+
+        Raises:
+            StoreError: The repository cannot be read.
+        """
+        with self._opened() as database:
+            listed = _listed(database)
+        for names in _pages(listed):
+            with self._opened() as database:
+                found = _contents(database, names)
+            yield from found
+
+    def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> Moved:
+        """Store files and withdraw others, in few large transactions; equal files are left alone.
+
+        Args:
+            adds: Content by name.
+            removes: Names. What is not there is passed over, what is also added stays.
+
+        Raises:
+            BlobError: A name that is not of the transfer store.
+            StoreLocked: Another process held the repository for longer than ``BUSY_SECONDS``.
+            StoreFull: It cannot be written.
+        """
+        for name in (*adds, *removes):
+            if not _NAME.fullmatch(name):
+                raise BlobError(f"{name!r} is no name of the transfer store")
+        with self._opened() as database:
+            algorithm = _algorithm(database)
+            stored = _hashes(database)
+        gone = [name for name in removes if stored.get(name) and name not in adds]
+        added = removed = 0
+        batch: list[_Row] = []
+        size = 0
+        for name, data in adds.items():
+            if _is_stored(data, stored.get(name)):
+                continue
+            # Hashed and compressed here, where nothing is locked.
+            row = _pack(name, data, algorithm)
+            batch.append(row)
+            size += len(row.content)
+            if size >= BATCH_BYTES:
+                added, removed = added + len(batch), removed + len(gone)
+                self._write(batch, gone)
+                batch, gone, size = [], [], 0
+        if batch or gone:
+            added, removed = added + len(batch), removed + len(gone)
+            self._write(batch, gone)
+        return Moved(added, removed)
+
+    def _write(self, batch: Sequence[_Row], gone: Sequence[str]) -> None:
+        with self._opened() as database:
+            database.execute("PRAGMA cache_spill = OFF")
+            database.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            begin_quietly(database)
+            try:
+                database.execute(_TABLE)
+                times = _times(database)
+                now = int(time.time())
+                # Of two copies of a file, sync keeps the one with the later time.
+                if batch:
+                    received = _receive(database)
+                    database.executemany(
+                        "REPLACE INTO unversioned(name, rcvid, mtime, hash, sz, encoding, content)"
+                        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                        (
+                            (
+                                *(row.name, received, max(now, times.get(row.name, 0) + 1)),
+                                *(row.hash, row.size, row.encoding, row.content),
+                            )
+                            for row in batch
+                        ),
+                    )
+                database.executemany(
+                    "UPDATE unversioned SET hash = NULL, content = NULL, sz = 0, mtime = ? WHERE name = ?",
+                    ((max(now, times.get(name, 0) + 1), name) for name in gone),
+                )
+                # Fossil's cached digest of all unversioned files; while it stands, sync takes nothing to have changed.
+                database.execute("DELETE FROM config WHERE name = 'uv-hash'")
+                database.execute("COMMIT")
+            except BaseException:
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        """A short connection; SQLite's errors come out in our words."""
+        try:
+            database = sqlite3.connect(
+                f"{self._path.absolute().as_uri()}?mode=rw",
+                uri=True,
+                timeout=BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            try:
+                yield database
+            finally:
+                database.close()
+        except sqlite3.OperationalError as error:
+            raise _explain(error, self._path) from error
+        except sqlite3.DatabaseError as error:
+            raise StoreDamaged(f"{self._path} is damaged ({error})", "Look at: fossil test-integrity") from error
+
+
+def _explain(error: sqlite3.OperationalError, path: Path) -> StoreError:
+    words = str(error)
+    if "locked" in words or "busy" in words:
+        return StoreLocked(f"{path} is in use by another program", "Try again in a moment")
+    if "full" in words or "disk I/O" in words:
+        return StoreFull(f"{path} could not be written ({words})", "Free some disk space and run the command again")
+    if "readonly" in words or "unable to open" in words:
+        return StoreFull(f"{path} cannot be written ({words})", "Check the permissions of the file and its folder")
+    return StoreError(f"{path} could not be used ({words})")
+
+
+def _exists(database: sqlite3.Connection) -> bool:
+    """Whether the repository ever had unversioned content; Fossil makes the table with the first."""
+    return bool(database.execute("SELECT 1 FROM sqlite_master WHERE name = 'unversioned'").fetchall())
+
+
+def _listed(database: sqlite3.Connection) -> list[tuple[str, int]]:
+    """Name and size of each file that is there, by name."""
+    if not _exists(database):
+        return []
+    return database.execute(
+        f"SELECT name, sz FROM unversioned WHERE hash IS NOT NULL AND {_MINE} ORDER BY name"
+    ).fetchall()
+
+
+def _contents(database: sqlite3.Connection, names: Sequence[str]) -> list[tuple[str, bytes | Skipped]]:
+    """Some of the files by name, in name order."""
+    if not _exists(database):
+        return []
+    found = database.execute(
+        "SELECT name, hash, sz, encoding, content FROM unversioned"
+        f" WHERE hash IS NOT NULL AND name IN ({', '.join('?' * len(names))}) ORDER BY name",
+        names,
+    ).fetchall()
+    # An empty file that came by sync has no content at all.
+    return [
+        (name, _unpack(name, hash, encoding, content if size else b"")) for name, hash, size, encoding, content in found
+    ]
+
+
+def _hashes(database: sqlite3.Connection) -> Mapping[str, str | None]:
+    if not _exists(database):
+        return {}
+    return dict(database.execute(f"SELECT name, hash FROM unversioned WHERE {_MINE}").fetchall())
+
+
+def _times(database: sqlite3.Connection) -> Mapping[str, int]:
+    return dict(database.execute(f"SELECT name, mtime FROM unversioned WHERE {_MINE}").fetchall())
+
+
+def _pages(listed: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
+    names: list[str] = []
+    size = 0
+    for name, bytes_ in listed:
+        if names and (size + bytes_ > _PAGE_BYTES or len(names) == _AT_ONCE):
+            yield names
+            names, size = [], 0
+        names.append(name)
+        size += bytes_
+    if names:
+        yield names
+
+
+def _receive(database: sqlite3.Connection) -> int:
+    """A row that says when and by whom content came in, as Fossil keeps for everything: the owner, by this program."""
+    owner = database.execute("SELECT min(uid) FROM user WHERE cap GLOB '*s*'").fetchall()[0][0]
+    row = database.execute(
+        "INSERT INTO rcvfrom(uid, mtime, nonce, ipaddr) VALUES (?, julianday('now'), NULL, '#!outcrop')", (owner or 0,)
+    )
+    return row.lastrowid or 0
+
+
+def _algorithm(database: sqlite3.Connection) -> str:
+    """By which hash this repository names new content."""
+    policy = database.execute("SELECT value FROM config WHERE name = 'hash-policy'").fetchall()
+    if policy:
+        return "sha3_256" if int(policy[0][0]) >= _POLICY_SHA3 else "sha1"
+    # Unset: a repository that holds nothing but SHA-1 names stays with them.
+    ((old, new),) = database.execute(
+        "SELECT EXISTS(SELECT 1 FROM blob WHERE length(uuid) = 40), EXISTS(SELECT 1 FROM blob WHERE length(uuid) > 40)"
+    ).fetchall()
+    return "sha1" if old and not new else "sha3_256"
+
+
+def _is_stored(data: bytes, hash: str | None) -> bool:
+    return bool(hash) and _digest(data, "sha1" if len(hash or "") == 40 else "sha3_256") == hash
+
+
+def _digest(data: bytes, algorithm: str) -> str:
+    return hashlib.new(algorithm, data, usedforsecurity=False).hexdigest()
+
+
+def _pack(name: str, data: bytes, algorithm: str) -> _Row:
+    """The row that Fossil would make: compressed where that saves a fifth."""
+    hash = _digest(data, algorithm)
+    packed = len(data).to_bytes(4, "big") + zlib.compress(data)
+    if len(packed) <= 0.8 * len(data):
+        return _Row(name, hash, len(data), 1, packed)
+    return _Row(name, hash, len(data), 0, data)
+
+
+def _unpack(name: str, hash: str, encoding: int, content: bytes | None) -> bytes | Skipped:
+    if content is None:
+        return Skipped(name, SkipReason.UNREADABLE, "its content never arrived in this copy of the repository")
+    if encoding == 1:
+        try:
+            stream = zlib.decompressobj()
+            content = stream.decompress(content[4:], int.from_bytes(content[:4], "big") + 1)
+        except zlib.error as error:
+            return Skipped(name, SkipReason.BROKEN, f"it cannot be decompressed ({error})")
+    if not _is_stored(content, hash):
+        return Skipped(name, SkipReason.BROKEN, "its content does not match its hash")
+    return content

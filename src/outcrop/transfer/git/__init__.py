@@ -1,0 +1,1 @@
+"""Vectors under a ref of a git repository."""

@@ -1,0 +1,1 @@
+"""git and Fossil as they are, read without knowledge of indexes."""

@@ -1,0 +1,250 @@
+"""Blobs as unversioned content: the rows that Fossil makes, moved by Fossil's own sync."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fossil_program import Bestiary, query
+
+from outcrop.core.model import Skipped, SkipReason
+from outcrop.core.rows import Moved
+from outcrop.errors import StoreDamaged, StoreError, StoreFull, StoreLocked
+from outcrop.transfer.fossil import unversioned
+from outcrop.transfer.fossil.unversioned import FossilTransfer
+
+SAMPLES = {
+    "vec/plain.bin": b"VE01" + os.urandom(3000),
+    "vec/packed.bin": b"VE01" + b"the same words again " * 300,
+    "vec/edge.bin": os.urandom(1000) + bytes(200),
+    "vec/over_the_edge.bin": os.urandom(1000) + bytes(400),
+    "vec/empty.bin": b"",
+    "vec/space.json": b"{}\n",
+}
+
+
+@pytest.fixture
+def copy(bestiary: Bestiary, tmp_path: Path) -> Path:
+    return bestiary.copy(tmp_path)
+
+
+def rows(repository: Path) -> dict[str, tuple[Any, ...]]:
+    found = query(repository, "SELECT name, hash, sz, encoding, content, typeof(mtime) FROM unversioned")
+    return {name: rest for name, *rest in found}  # type: ignore[misc]
+
+
+def add_by_program(bestiary: Bestiary, repository: Path, folder: Path) -> None:
+    for name, data in SAMPLES.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(data)
+    bestiary.fossil.run("uv", "add", *SAMPLES, "-R", repository, cwd=folder)
+
+
+class TestRows:
+    @pytest.mark.parametrize("policy", ["sha3", "sha1"])
+    def test_they_are_the_ones_that_fossil_makes(self, bestiary: Bestiary, tmp_path: Path, policy: str) -> None:
+        ours, theirs = (tmp_path / name for name in ("ours.fossil", "theirs.fossil"))
+        bestiary.copy(tmp_path).rename(ours)
+        bestiary.fossil.run("hash-policy", policy, "-R", ours)
+        bestiary.copy(tmp_path).rename(theirs)
+        bestiary.fossil.run("hash-policy", policy, "-R", theirs)
+        FossilTransfer(ours).replace(SAMPLES, [])
+        add_by_program(bestiary, theirs, tmp_path)
+        assert rows(ours) == rows(theirs)
+        assert {len(row[0]) for row in rows(ours).values()} == {64 if policy == "sha3" else 40}
+        assert [rows(ours)[name][2] for name in ("vec/edge.bin", "vec/over_the_edge.bin")] == [0, 1]
+        names = ("table_info", "index_list")
+        assert [query(ours, f"PRAGMA {name}(unversioned)") for name in names] == [
+            query(theirs, f"PRAGMA {name}(unversioned)") for name in names
+        ]
+        bestiary.fossil.run("uv", "rm", "vec/packed.bin", "vec/empty.bin", "-R", theirs)
+        FossilTransfer(ours).replace({}, ["vec/packed.bin", "vec/empty.bin"])
+        assert rows(ours) == rows(theirs)
+
+    def test_what_the_program_stored_is_read(self, bestiary: Bestiary, copy: Path, tmp_path: Path) -> None:
+        add_by_program(bestiary, copy, tmp_path)
+        (tmp_path / "other.txt").write_text("not ours\n")
+        bestiary.fossil.run("uv", "add", "other.txt", "-R", copy, cwd=tmp_path)
+        assert dict(FossilTransfer(copy).read_all()) == SAMPLES
+
+    def test_the_program_reads_what_we_stored(self, bestiary: Bestiary, copy: Path) -> None:
+        FossilTransfer(copy).replace(SAMPLES, [])
+        assert bestiary.fossil.run("uv", "cat", "vec/packed.bin", "-R", copy).encode() == SAMPLES["vec/packed.bin"]
+        listed = bestiary.fossil.run("uv", "list", "-R", copy).splitlines()
+        assert [line.split()[-1] for line in listed] == sorted(SAMPLES)
+
+    def test_each_write_says_where_it_came_from(self, copy: Path) -> None:
+        before = query(copy, "SELECT count(*) FROM rcvfrom")[0][0]
+        FossilTransfer(copy).replace(SAMPLES, [])
+        ((count, source, user, day),) = query(
+            copy,
+            "SELECT count(*) OVER (), r.ipaddr, login, date(r.mtime) FROM rcvfrom r JOIN user USING(uid)"
+            " WHERE rcvid = (SELECT max(rcvid) FROM unversioned)",
+        )
+        assert (count, source, user) == (1, "#!outcrop", "alice")
+        assert day == time.strftime("%Y-%m-%d", time.gmtime())
+        assert query(copy, "SELECT count(*) FROM rcvfrom")[0][0] == before + 1
+
+    def test_time_never_stands_still_for_a_file(self, copy: Path) -> None:
+        """Sync keeps the later of two copies, so every change must be later than the one before."""
+        store = FossilTransfer(copy)
+        started = int(time.time())
+        store.replace({"vec/a.bin": b"1"}, [])
+        times = [query(copy, "SELECT mtime FROM unversioned")[0][0]]
+        for data in (b"2", b"3"):
+            store.replace({"vec/a.bin": data}, [])
+            times.append(query(copy, "SELECT mtime FROM unversioned")[0][0])
+        store.replace({}, ["vec/a.bin"])
+        times.append(query(copy, "SELECT mtime FROM unversioned")[0][0])
+        assert started <= times[0] <= started + 5
+        assert times == sorted(set(times))
+
+    def test_names_without_a_policy_are_those_of_the_repository(self, copy: Path) -> None:
+        query(copy, "DELETE FROM config WHERE name = 'hash-policy'")
+        FossilTransfer(copy).replace({"vec/a.bin": b"1"}, [])
+        assert len(rows(copy)["vec/a.bin"][0]) == 64
+
+    def test_an_equal_file_keeps_its_row_whatever_its_hash(self, bestiary: Bestiary, copy: Path) -> None:
+        bestiary.fossil.run("hash-policy", "sha1", "-R", copy)
+        store = FossilTransfer(copy)
+        store.replace(SAMPLES, [])
+        bestiary.fossil.run("hash-policy", "sha3", "-R", copy)
+        before = copy.read_bytes()
+        assert store.replace(SAMPLES, []) == Moved(0, 0)
+        assert copy.read_bytes() == before
+
+
+class TestTransactions:
+    def test_a_large_change_goes_in_few(self, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(unversioned, "BATCH_BYTES", 10_000)
+        files = {f"vec/{number}.bin": os.urandom(4000) for number in range(7)}
+        store = FossilTransfer(copy)
+        store.replace({"vec/old.bin": b"x"}, [])
+        before = query(copy, "SELECT count(*) FROM rcvfrom")[0][0]
+        assert store.replace(files, ["vec/old.bin"]) == Moved(7, 1)
+        assert query(copy, "SELECT count(*) FROM rcvfrom")[0][0] == before + 3
+        monkeypatch.setattr(unversioned, "_PAGE_BYTES", 9_000)
+        assert dict(store.read_all()) == files
+
+    def test_the_journal_stays_as_it_was(self, copy: Path) -> None:
+        FossilTransfer(copy).replace(SAMPLES, [])
+        assert query(copy, "PRAGMA journal_mode") == [("delete",)]
+        assert sorted(path.name for path in copy.parent.iterdir()) == [copy.name]
+
+    def test_nothing_is_written_when_another_holds_it(self, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(unversioned, "BUSY_SECONDS", 0.05)
+        holder = sqlite3.connect(copy, isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreLocked, match="in use by another program"):
+            FossilTransfer(copy).replace(SAMPLES, [])
+        holder.close()
+        assert FossilTransfer(copy).names() == frozenset()
+
+    def test_readers_see_all_of_it_or_nothing(self, copy: Path) -> None:
+        """Killed in the middle of a write, the repository is as before."""
+        FossilTransfer(copy).replace({"vec/a.bin": b"before"}, [])
+        script = (
+            "import os, sys, time; from pathlib import Path; from outcrop.transfer.fossil import unversioned\n"
+            "def kill(database): os.kill(os.getpid(), 9)\n"
+            "unversioned._receive = kill\n"
+            "unversioned.FossilTransfer(Path(sys.argv[1])).replace({'vec/a.bin': b'after'}, [])\n"
+        )
+        killed = subprocess.run([sys.executable, "-c", script, copy], check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert dict(FossilTransfer(copy).read_all()) == {"vec/a.bin": b"before"}
+
+
+class TestBadInput:
+    def test_what_is_damaged_comes_back_as_such(self, copy: Path) -> None:
+        store = FossilTransfer(copy)
+        store.replace(SAMPLES, [])
+        query(copy, "UPDATE unversioned SET content = x'00' WHERE name IN ('vec/plain.bin', 'vec/packed.bin')")
+        query(copy, "UPDATE unversioned SET content = NULL WHERE name = 'vec/edge.bin'")
+        found = dict(store.read_all())
+        skipped = {name: item for name, item in found.items() if isinstance(item, Skipped)}
+        assert {name: item.reason for name, item in skipped.items()} == {
+            "vec/plain.bin": SkipReason.BROKEN,
+            "vec/packed.bin": SkipReason.BROKEN,
+            "vec/edge.bin": SkipReason.UNREADABLE,
+        }
+        assert found["vec/space.json"] == SAMPLES["vec/space.json"]
+
+    def test_a_repository_that_is_gone(self, tmp_path: Path) -> None:
+        with pytest.raises(StoreFull, match="unable to open"):
+            FossilTransfer(tmp_path / "gone.fossil").names()
+
+    def test_a_file_that_is_none(self, tmp_path: Path) -> None:
+        (tmp_path / "text").write_text("no database\n" * 100)
+        with pytest.raises(StoreDamaged):
+            FossilTransfer(tmp_path / "text").names()
+        sqlite3.connect(tmp_path / "empty").close()
+        with pytest.raises(StoreError):
+            FossilTransfer(tmp_path / "empty").replace(SAMPLES, [])
+
+
+@pytest.fixture
+def url(bestiary: Bestiary, copy: Path) -> Iterator[str]:
+    """The copy behind a real server on this machine."""
+    bestiary.fossil.run("user", "password", "alice", "open-sesame", "-R", copy)
+    # Not even the owner may push unversioned content without ``y``; Fossil then says nothing and does nothing.
+    bestiary.fossil.run("user", "capabilities", "alice", "sy", "-R", copy)
+    # Its children would live on for a minute after the server ended.
+    bestiary.fossil.run("settings", "backoffice-disable", "1", "-R", copy)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        ["fossil", "server", "--localhost", "--nojail", "-P", str(port), copy],
+        env=bestiary.fossil.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        for _ in range(200):
+            with socket.socket() as attempt:
+                if attempt.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.02)
+        yield f"http://alice:open-sesame@127.0.0.1:{port}/"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+class TestSync:
+    def test_fossil_moves_what_we_write(self, bestiary: Bestiary, copy: Path, tmp_path: Path, url: str) -> None:
+        served, clone = FossilTransfer(copy), tmp_path / "clone.fossil"
+        served.replace(SAMPLES, [])
+        bestiary.fossil.run("clone", "--unversioned", url, clone)
+        cloned = FossilTransfer(clone)
+        assert dict(cloned.read_all()) == SAMPLES
+        # A sync fills the cache by which both sides know that nothing changed; our next write must empty it.
+        bestiary.fossil.run("uv", "sync", url, "-R", clone)
+        assert query(clone, "SELECT 1 FROM config WHERE name = 'uv-hash'") == [(1,)]
+        served.replace({"vec/plain.bin": b"newer"}, ["vec/packed.bin"])
+        bestiary.fossil.run("uv", "sync", url, "-R", clone)
+        assert dict(cloned.read_all()) == dict(served.read_all())
+        assert cloned.names() == SAMPLES.keys() - {"vec/packed.bin"}
+        # And the other way.
+        cloned.replace({"vec/new.bin": b"from the clone"}, ["vec/plain.bin"])
+        bestiary.fossil.run("uv", "sync", url, "-R", clone)
+        assert served.names() == SAMPLES.keys() - {"vec/packed.bin", "vec/plain.bin"} | {"vec/new.bin"}
+        for repository in (copy, clone):
+            assert "database integrity-check: ok" in bestiary.fossil.run("test-integrity", "-R", repository)
+
+    def test_rebuild_keeps_what_we_write(self, bestiary: Bestiary, copy: Path) -> None:
+        store = FossilTransfer(copy)
+        store.replace(SAMPLES, [])
+        before = rows(copy)
+        bestiary.fossil.run("rebuild", "--vacuum", "--compress", copy)
+        assert rows(copy) == before
+        assert "database integrity-check: ok" in bestiary.fossil.run("test-integrity", "-R", copy)
