@@ -26,7 +26,7 @@ from pathlib import Path
 from outcrop.chunking import CEILING, chunk, format_of, regex_outline
 from outcrop.chunking.code import has_grammar
 from outcrop.chunking.pack import Definition
-from outcrop.chunking.rows import Ruler
+from outcrop.chunking.rows import TextRows
 from outcrop.core.model import Chunk
 from outcrop.text.filetypes import LANGUAGES
 from outcrop.text.kinds import kind_of
@@ -72,7 +72,7 @@ def definitions(text: str, language: str) -> list[Definition]:
     """Definitions with a name, as somebody else sees them."""
     if language == "python":
         return list(_by_ast(text))
-    found, _ = regex_outline.find(Ruler(text), language)
+    found, _ = regex_outline.find(TextRows(text), language)
     return [one for one in found if one.name]
 
 

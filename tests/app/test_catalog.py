@@ -166,10 +166,10 @@ def test_what_was_taken_from_the_public_is_not_counted(bestiary: Bestiary, tmp_p
 def test_every_folder_is_the_sum_of_its_files(paths: list[list[str]], depth: int) -> None:
     from outcrop.app.catalog import _tree
     from outcrop.core.model import Part
-    from outcrop.core.rows import Holding
+    from outcrop.core.rows import InventoryRow
 
     holdings = [
-        Holding("code", "code", "", Kind.CODE, "/".join([*path, "f"]), str(at), Part.WHOLE, "v", 1, 0, 10, 1 << at)
+        InventoryRow("code", "code", "", Kind.CODE, "/".join([*path, "f"]), str(at), Part.WHOLE, "v", 1, 0, 10, 1 << at)
         for at, path in enumerate(paths)
     ]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outcrop.core.model import Chunk, Filter, Kind, Part, Ref, Seen, Skipped, SkipReason, Space
+from outcrop.core.model import Chunk, FileState, Filter, Kind, Part, Ref, Skipped, SkipReason, Space
 from outcrop.core.protocols import VectorStore
 from outcrop.core.rows import IMPORTED, Digested, Entry, Member, Project, RecordEntry, Upserted, View
 from outcrop.errors import IndexMissing, StoreLocked
@@ -323,7 +323,7 @@ def test_vectors_come_back_as_they_went_in(store: VectorStore) -> None:
 
 
 def test_what_a_build_left_out_and_what_files_looked_like_is_remembered(store: VectorStore) -> None:
-    seen = {"a.py": Seen(10, 123456789, 7, "h1")}
+    seen = {"a.py": FileState(10, 123456789, 7, "h1")}
     skipped = (Skipped("z.bin", SkipReason.BINARY, "NUL at 3", "hz"), Skipped("b.min.js", SkipReason.MINIFIED))
     with store.writing():
         store.set_space(SPACE)

@@ -9,7 +9,7 @@ from fossil_program import Bestiary
 from repositories import make_repository
 
 from outcrop.core.protocols import TransferStore
-from outcrop.core.rows import Moved
+from outcrop.core.rows import TransferCounts
 from outcrop.errors import BlobError
 from outcrop.transfer.directory import DirectoryTransfer
 from outcrop.transfer.fossil.unversioned import FossilTransfer
@@ -37,11 +37,11 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> TransferStore:
 def test_an_empty_store(store: TransferStore) -> None:
     assert store.names() == frozenset()
     assert list(store.read_all()) == []
-    assert store.replace({}, [ONE]) == Moved(0, 0)
+    assert store.replace({}, [ONE]) == TransferCounts(0, 0)
 
 
 def test_what_is_stored_comes_back(store: TransferStore) -> None:
-    assert store.replace(SAMPLES, []) == Moved(3, 0)
+    assert store.replace(SAMPLES, []) == TransferCounts(3, 0)
     assert store.names() == SAMPLES.keys()
     assert list(store.read_all()) == sorted(SAMPLES.items())
 
@@ -54,30 +54,30 @@ def test_one_file_is_read_by_its_name(store: TransferStore) -> None:
 
 def test_many_files(store: TransferStore) -> None:
     many = {f"vec/{number:040x}.bin": number.to_bytes(2, "big") * (number % 700) for number in range(1200)}
-    assert store.replace(many, []) == Moved(1200, 0)
+    assert store.replace(many, []) == TransferCounts(1200, 0)
     assert dict(store.read_all()) == many
-    assert store.replace({}, list(many)[:1199]) == Moved(0, 1199)
+    assert store.replace({}, list(many)[:1199]) == TransferCounts(0, 1199)
     assert store.names() == {list(many)[-1]}
 
 
 def test_equal_files_are_left_alone(store: TransferStore) -> None:
     store.replace(SAMPLES, [])
-    assert store.replace({**SAMPLES, TWO: b"changed"}, []) == Moved(1, 0)
+    assert store.replace({**SAMPLES, TWO: b"changed"}, []) == TransferCounts(1, 0)
     assert dict(store.read_all()) == {**SAMPLES, TWO: b"changed"}
 
 
 def test_what_is_withdrawn_is_gone_and_can_come_back(store: TransferStore) -> None:
     store.replace(SAMPLES, [])
-    assert store.replace({}, [ONE, TWO, f"vec/{'3' * 64}.bin"]) == Moved(0, 2)
+    assert store.replace({}, [ONE, TWO, f"vec/{'3' * 64}.bin"]) == TransferCounts(0, 2)
     assert dict(store.read_all()) == {NOTE: SAMPLES[NOTE]}
-    assert store.replace({}, [ONE]) == Moved(0, 0)
-    assert store.replace({ONE: SAMPLES[ONE]}, []) == Moved(1, 0)
+    assert store.replace({}, [ONE]) == TransferCounts(0, 0)
+    assert store.replace({ONE: SAMPLES[ONE]}, []) == TransferCounts(1, 0)
     assert store.names() == {ONE, NOTE}
 
 
 def test_adding_and_withdrawing_at_once(store: TransferStore) -> None:
     store.replace({ONE: b"old", TWO: b"old"}, [])
-    assert store.replace({ONE: b"new"}, [ONE, TWO]) == Moved(1, 1)
+    assert store.replace({ONE: b"new"}, [ONE, TWO]) == TransferCounts(1, 1)
     assert dict(store.read_all()) == {ONE: b"new"}
 
 

@@ -18,7 +18,7 @@ from outcrop.embedders.http import endpoint as endpoints
 from outcrop.embedders.http.address import canonical, resolve
 from outcrop.embedders.http.consent import Consent, Disclosure
 from outcrop.embedders.http.from_settings import make
-from outcrop.embedders.known_models import Wishes
+from outcrop.embedders.known_models import ModelOptions
 from outcrop.errors import BadConfig, EgressRefused, EmbedderTimeout, EmbedderUnavailable
 
 QUIET = {"OUTCROP_CONFIG": "/dev/null"}
@@ -371,7 +371,7 @@ def test_the_disclosure_of_a_build_counts_all_of_it(remote, tmp_path) -> None:
 
 def test_going_around_the_wrapper_gets_nowhere() -> None:
     with listening(unit) as server:
-        bare = endpoints.make("m", server.url, Wishes(dim=2))
+        bare = endpoints.make("m", server.url, ModelOptions(dim=2))
         with pytest.raises(EgressRefused, match="nobody agreed"):
             bare.embed_queries(["x"])
         bare.admit(loopback.resolve(f"http://127.0.0.1:{server.port + 1}"))

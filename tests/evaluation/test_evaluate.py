@@ -27,9 +27,9 @@ from outcrop.embedders.hash import HashEmbedder
 from outcrop.errors import BadConfig, FormatError, IndexMissing, SpaceMismatch, UnknownCorpus, UnknownKind, UsageError
 from outcrop.evaluation import metrics
 from outcrop.evaluation.bootstrap import Verdict, difference, interval
-from outcrop.evaluation.evaluate import Contestant, document_name, documents, evaluate
+from outcrop.evaluation.evaluate import EvaluatedEmbedder, document_name, documents, evaluate
 from outcrop.evaluation.judgements import Judgement, read
-from outcrop.evaluation.labels import Atlas, Part, Spot, Target, merged, names
+from outcrop.evaluation.labels import LabelIndex, Part, PassageRef, Target, merged, names
 from outcrop.evaluation.metrics import Scores, score
 from outcrop.surfaces.cli.program import main
 from outcrop.text.terms import query_words
@@ -139,17 +139,17 @@ def test_an_interval_never_leaves_its_values(values: list[float]) -> None:
 # -- what a label means -----------------------------------------------------------------------------------------------
 
 SPOTS = [
-    Spot("", "aaaaaaaa11", ("src/net.py",), (1, 20), "Client"),
-    Spot("", "aaaaaaaa11", ("src/net.py",), (21, 40), "Client.connect, Client.close"),
-    Spot("", "aaaaaaaa11", ("src/net.py",), (41, 60), None),
-    Spot("", "aaaaaaaa22", ("docs/a.md", "docs/copy.md"), (1, 9), "Install > From source"),
-    Spot("", "bbbbbbbb33", ("lab/roof.ipynb",), (1, 5), None, 2),
-    Spot("", "bbbbbbbb33", ("lab/roof.ipynb",), (6, 9), None, 2),
-    Spot("", "cccccccc44", ("notes/C# and F#.md",), (1, 5), "Why: a:1"),
-    Spot("", "dddddddd55", ("odd:10",), (1, 5)),
-    Spot("peer", "eeeeeeee66", ("src/net.py",), (1, 7), "Client"),
-    Spot("peer", "eeeeeeee77", ("src/far.py",), (1, 7)),
-    Spot("", "f" * 40, (), (1, 3)),
+    PassageRef("", "aaaaaaaa11", ("src/net.py",), (1, 20), "Client"),
+    PassageRef("", "aaaaaaaa11", ("src/net.py",), (21, 40), "Client.connect, Client.close"),
+    PassageRef("", "aaaaaaaa11", ("src/net.py",), (41, 60), None),
+    PassageRef("", "aaaaaaaa22", ("docs/a.md", "docs/copy.md"), (1, 9), "Install > From source"),
+    PassageRef("", "bbbbbbbb33", ("lab/roof.ipynb",), (1, 5), None, 2),
+    PassageRef("", "bbbbbbbb33", ("lab/roof.ipynb",), (6, 9), None, 2),
+    PassageRef("", "cccccccc44", ("notes/C# and F#.md",), (1, 5), "Why: a:1"),
+    PassageRef("", "dddddddd55", ("odd:10",), (1, 5)),
+    PassageRef("peer", "eeeeeeee66", ("src/net.py",), (1, 7), "Client"),
+    PassageRef("peer", "eeeeeeee77", ("src/far.py",), (1, 7)),
+    PassageRef("", "f" * 40, (), (1, 3)),
 ]
 
 
@@ -200,7 +200,7 @@ SPOTS = [
     ],
 )
 def test_a_label_means_the_passages_that_it_names(label: str, meant: list[int] | None) -> None:
-    target = Atlas.of(SPOTS).find(label, 1)
+    target = LabelIndex.of(SPOTS).find(label, 1)
     held = None if target is None else [at for at, spot in enumerate(SPOTS) if target.holds(spot)]
     assert held == meant
 
@@ -209,7 +209,9 @@ def test_a_label_means_the_passages_that_it_names(label: str, meant: list[int] |
 @given(st.text(st.sampled_from("a/#:L-1 0cell\\."), max_size=12), st.text(st.sampled_from("a/#:L-1 0."), min_size=1))
 def test_a_path_is_itself_whatever_signs_it_has(path: str, other_path: str) -> None:
     whole = f"{path}x"
-    found = Atlas.of([Spot("", "1" * 40, (whole,), (1, 2)), Spot("", "2" * 40, (other_path,), (1, 2))]).find(whole, 1)
+    found = LabelIndex.of(
+        [PassageRef("", "1" * 40, (whole,), (1, 2)), PassageRef("", "2" * 40, (other_path,), (1, 2))]
+    ).find(whole, 1)
     assert found == Target(whole, 1, frozenset({("", "1" * 40)}))
 
 
@@ -264,7 +266,7 @@ def test_the_lines_of_a_definition_are_those_that_it_takes(
 
 
 def test_one_file_at_two_paths_is_one_answer_with_the_better_grade() -> None:
-    atlas = Atlas.of(SPOTS)
+    atlas = LabelIndex.of(SPOTS)
     found = [atlas.find(label, grade) for label, grade in (("docs/a.md", 1), ("docs/copy.md", 3), ("docs/a.md:2", 1))]
     kept = merged(target for target in found if target is not None)
     assert [(target.label, target.grade, target.part) for target in kept] == [
@@ -276,8 +278,8 @@ def test_one_file_at_two_paths_is_one_answer_with_the_better_grade() -> None:
 # -- from hits to a ranking -------------------------------------------------------------------------------------------
 
 
-def at(path: str, first: int, last: int) -> Spot:
-    return Spot("", path, (path,), (first, last))
+def at(path: str, first: int, last: int) -> PassageRef:
+    return PassageRef("", path, (path,), (first, last))
 
 
 def wanted(label: str, grade: int = 1, *, lines: tuple[int, int] | None = None) -> Target:
@@ -703,7 +705,7 @@ def test_an_answer_in_another_mode_is_no_figure(index: outcrop.Index, tmp_path: 
         small.build()
     found = evaluate(
         judged,
-        [Contestant("other", index.embedder)],
+        [EvaluatedEmbedder("other", index.embedder)],
         [Mode.SEMANTIC],
         index.source,
         index.store,

@@ -15,7 +15,7 @@ from repositories import git, make_repository
 import outcrop
 from outcrop.app.index import Index
 from outcrop.surfaces.web.app import make_app
-from outcrop.surfaces.web.auth import Doorkeeper
+from outcrop.surfaces.web.auth import Authenticator
 from outcrop.surfaces.web.rate_limit import Bounds
 
 KETTLE = '''"""Boiling water."""
@@ -119,8 +119,8 @@ class Answer:
 class Asker:
     """Calls an ASGI application as a server would, one request at a time."""
 
-    def __init__(self, index: Index, doorkeeper: Doorkeeper | None = None, bounds: Bounds | None = None) -> None:
-        self.app = make_app(index, doorkeeper=doorkeeper, bounds=bounds or Bounds(rate=1e6, burst=10**6))
+    def __init__(self, index: Index, authenticator: Authenticator | None = None, bounds: Bounds | None = None) -> None:
+        self.app = make_app(index, authenticator=authenticator, bounds=bounds or Bounds(rate=1e6, burst=10**6))
 
     def __call__(
         self,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from outcrop.core.model import Chunk, Filter, Kind, Part, Ref, Space
 from outcrop.core.protocols import Matrix
-from outcrop.core.rows import Digested, Entry, Found, Member, View
+from outcrop.core.rows import Digested, Entry, Member, ScoredChunk, View
 from outcrop.errors import StoreDamaged
 from outcrop.stores.scan import dots, select, top_k
 from outcrop.stores.sqlite.store import SqliteStore
@@ -117,7 +117,7 @@ def fill(store: SqliteStore, vectors: Matrix, order: Sequence[int]) -> None:
     store.add_vectors(SPACE, [digests[row] for row in order], vectors[list(order)])
 
 
-def ask(store: SqliteStore, query: Matrix, wanted: Filter | None = None) -> list[Found]:
+def ask(store: SqliteStore, query: Matrix, wanted: Filter | None = None) -> list[ScoredChunk]:
     return list(store.nearest(query, 25, wanted or Filter()))
 
 

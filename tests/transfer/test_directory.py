@@ -17,7 +17,7 @@ from travel import Counting, ask, built, frozen, opened, scores
 
 import outcrop
 from outcrop.core.model import Kind, Mode, Skipped, SkipReason
-from outcrop.core.rows import Moved
+from outcrop.core.rows import TransferCounts
 from outcrop.errors import BlobError, StoreFull, UsageError
 from outcrop.transfer import blob, directory, members
 from outcrop.transfer.directory import DirectoryTransfer, is_export
@@ -344,6 +344,6 @@ def test_what_a_killed_process_left_is_cleared_away(tmp_path: Path) -> None:
     for path in (old, young):
         path.write_bytes(b"half")
     os.utime(old, (time.time() - 7200,) * 2)
-    assert transfer.replace({TWO: b"VE01"}, []) == Moved(1, 0)
+    assert transfer.replace({TWO: b"VE01"}, []) == TransferCounts(1, 0)
     assert (old.exists(), young.exists()) == (False, True)
     assert transfer.names() == {ONE, TWO}

@@ -19,7 +19,7 @@ from travel import Counting, ask, built, frozen, opened, scores
 import outcrop
 from outcrop.app.index import Index
 from outcrop.core.model import Skipped
-from outcrop.core.reports import Exchanged
+from outcrop.core.reports import SyncReport
 from outcrop.surfaces.cli.program import main
 from outcrop.transfer import blob
 from outcrop.transfer.git import remote as git_exchange
@@ -120,7 +120,7 @@ def test_one_indexes_and_another_searches(any_world: World) -> None:
     assert scores(second) == pytest.approx(scores(first), abs=1e-6)
     before = git(world.remote, "rev-parse", REF)
     with opened(bob, refusing) as index:
-        assert index.push() == Exchanged(0, 0, False)
+        assert index.push() == SyncReport(0, 0, False)
     assert git(world.remote, "rev-parse", REF) == before
 
 

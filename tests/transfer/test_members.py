@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from outcrop.core.model import Chunk, Kind, MediaNote, Part
 from outcrop.errors import BlobError
-from outcrop.transfer.members import Listed, Members, Standing, decode, encode
+from outcrop.transfer.members import Listed, Location, Members, decode, encode
 
 lines = st.integers(1, 10**6)
 names = st.text(max_size=20)
 paths = st.text(min_size=1, max_size=20).filter(
     lambda path: not path.startswith("/") and "\0" not in path and ".." not in path.split("/")
 )
-standings = st.builds(Standing, st.none() | paths, st.sampled_from(Kind), st.sampled_from(Part))
+locations = st.builds(Location, st.none() | paths, st.sampled_from(Kind), st.sampled_from(Part))
 seconds = st.none() | st.tuples(st.floats(0, 1e5), st.floats(0, 1e5))
 
 
@@ -43,7 +43,7 @@ def listed(draw: st.DrawFn) -> Listed:
             )
         )
     media = draw(st.none() | st.builds(MediaNote, names, names))
-    at = tuple(draw(st.lists(standings, min_size=1, max_size=3)))
+    at = tuple(draw(st.lists(locations, min_size=1, max_size=3)))
     return Listed(draw(st.text("0123456789abcdef", min_size=40, max_size=40)), at, tuple(chunks), media)
 
 
@@ -54,7 +54,7 @@ def test_what_is_written_comes_back(items: list[Listed], project: str, revision:
 
 
 def test_an_artifact_takes_one_line_that_a_person_can_read() -> None:
-    one = Listed("a" * 40, (Standing("src/a.py", Kind.CODE),), (Chunk(0, "", 0, 0, 3, 9, "run"),))
+    one = Listed("a" * 40, (Location("src/a.py", Kind.CODE),), (Chunk(0, "", 0, 0, 3, 9, "run"),))
     assert encode(Members("git", "zoo", "r1", {one.hash: one})).decode() == (
         '{"format": 1, "source": "git", "project": "zoo", "revision": "r1", "artifacts": [\n'
         '{"hash": "' + "a" * 40 + '", "at": [{"path": "src/a.py", "kind": "code"}],'

@@ -17,7 +17,7 @@ import pytest
 from fossil_program import Bestiary, query
 
 from outcrop.core.model import Skipped, SkipReason
-from outcrop.core.rows import Moved
+from outcrop.core.rows import TransferCounts
 from outcrop.errors import StoreDamaged, StoreError, StoreFull, StoreLocked
 from outcrop.transfer.fossil import unversioned
 from outcrop.transfer.fossil.unversioned import FossilTransfer
@@ -119,7 +119,7 @@ class TestRows:
         store.replace(SAMPLES, [])
         bestiary.fossil.run("hash-policy", "sha3", "-R", copy)
         before = copy.read_bytes()
-        assert store.replace(SAMPLES, []) == Moved(0, 0)
+        assert store.replace(SAMPLES, []) == TransferCounts(0, 0)
         assert copy.read_bytes() == before
 
 
@@ -130,7 +130,7 @@ class TestTransactions:
         store = FossilTransfer(copy)
         store.replace({"vec/old.bin": b"x"}, [])
         before = query(copy, "SELECT count(*) FROM rcvfrom")[0][0]
-        assert store.replace(files, ["vec/old.bin"]) == Moved(7, 1)
+        assert store.replace(files, ["vec/old.bin"]) == TransferCounts(7, 1)
         assert query(copy, "SELECT count(*) FROM rcvfrom")[0][0] == before + 3
         monkeypatch.setattr(unversioned, "_PAGE_BYTES", 9_000)
         assert dict(store.read_all()) == files

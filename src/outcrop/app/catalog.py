@@ -15,7 +15,7 @@ from typing import TypeVar
 from outcrop.core.model import Kind, Skipped, SkipReason, Space
 from outcrop.core.protocols import Embedder, Guard, Source, VectorStore
 from outcrop.core.reports import SpaceStatus
-from outcrop.core.rows import Holding
+from outcrop.core.rows import InventoryRow
 
 DEPTH = 3
 """Levels of folders that a picture can show; what lies deeper counts for the folder above it."""
@@ -177,7 +177,7 @@ def catalog(
     exists = store.exists
     current = source.revision(store.seen() if exists else {})
     state = store.state() if exists else None
-    holdings: Sequence[Holding] = ()
+    holdings: Sequence[InventoryRow] = ()
     skipped: Sequence[Skipped] = ()
     revisions: Mapping[str, str] = {}
     spaces: Sequence[SpaceStatus] = ()
@@ -223,7 +223,7 @@ def catalog(
     )
 
 
-def _public(source: Source, holdings: Sequence[Holding]) -> Sequence[Holding]:
+def _public(source: Source, holdings: Sequence[InventoryRow]) -> Sequence[InventoryRow]:
     """Without what was taken from the public since it was indexed."""
     if not isinstance(source, Guard):
         return holdings
@@ -231,14 +231,14 @@ def _public(source: Source, holdings: Sequence[Holding]) -> Sequence[Holding]:
     return [it for it in holdings if it.project or it.hash not in hidden]
 
 
-def _by(holdings: Iterable[Holding], key: Callable[[Holding], Key]) -> list[tuple[Key, list[Holding]]]:
-    groups: dict[Key, list[Holding]] = defaultdict(list)
+def _by(holdings: Iterable[InventoryRow], key: Callable[[InventoryRow], Key]) -> list[tuple[Key, list[InventoryRow]]]:
+    groups: dict[Key, list[InventoryRow]] = defaultdict(list)
     for each in holdings:
         groups[key(each)].append(each)
     return sorted(groups.items())
 
 
-def _tally(name: str, holdings: Sequence[Holding], space: Space | None) -> Tally:
+def _tally(name: str, holdings: Sequence[InventoryRow], space: Space | None) -> Tally:
     distinct = {(it.project, it.hash, it.part): it for it in holdings}.values()
     embedded = sum(it.embedded for it in distinct)
     return Tally(
@@ -255,14 +255,14 @@ def _vector_bytes(vectors: int, space: Space | None) -> int:
     return 0 if space is None else vectors * space.dim * _NUMBER_BYTES
 
 
-def _corpus(tally: Tally, holdings: Sequence[Holding], revisions: Mapping[str, str], current: str) -> Corpus:
+def _corpus(tally: Tally, holdings: Sequence[InventoryRow], revisions: Mapping[str, str], current: str) -> Corpus:
     # Records and imported projects come from no listing of this source, so they cannot be behind it.
     builders = {it.builder for it in holdings if it.version is not None}
     behind = [revisions.get(builder) for builder in sorted(builders) if revisions.get(builder) != current]
     return Corpus(tally, behind[0] if behind else current if builders else None, bool(behind))
 
 
-def _tree(project: str, holdings: Sequence[Holding], space: Space | None, depth: int) -> Folder:
+def _tree(project: str, holdings: Sequence[InventoryRow], space: Space | None, depth: int) -> Folder:
     """Sizes of every folder down to ``depth``, everything below included."""
     distinct = {(it.path, it.hash, it.part): it for it in holdings}.values()
     artifacts: dict[str, set[tuple[str | None, str]]] = defaultdict(set)

@@ -18,7 +18,7 @@ from outcrop.core.protocols import Embedder
 from outcrop.core.reports import Progress
 from outcrop.embedders.factory import make_embedder, other
 from outcrop.errors import IndexMissing, SpaceMismatch, UsageError
-from outcrop.evaluation.evaluate import Contestant, evaluate
+from outcrop.evaluation.evaluate import EvaluatedEmbedder, evaluate
 from outcrop.evaluation.judgements import read
 from outcrop.evaluation.metrics import require
 from outcrop.evaluation.results import Evaluation
@@ -71,8 +71,10 @@ def compare(
     state = store.state()
     held = None if state is None else state.space
 
-    def contestant(name: str, embedder: Embedder) -> Contestant:
-        return Contestant(name, embedder, None if embedder.space == held else partial(store.clone, embedder.space))
+    def contestant(name: str, embedder: Embedder) -> EvaluatedEmbedder:
+        return EvaluatedEmbedder(
+            name, embedder, None if embedder.space == held else partial(store.clone, embedder.space)
+        )
 
     if embedders:
         contestants = [contestant(name, _made(index, name)) for name in dict.fromkeys(embedders)]

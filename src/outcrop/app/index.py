@@ -14,13 +14,13 @@ from outcrop.core.model import Answer, Record
 from outcrop.core.protocols import Embedder, Source
 from outcrop.core.reports import (
     BuildReport,
-    Exchanged,
     ExportReport,
     ImportReport,
     NormaliseReport,
     Plan,
     Progress,
     Status,
+    SyncReport,
     UpsertReport,
 )
 from outcrop.embedders.factory import is_model, make_embedder, other
@@ -281,11 +281,11 @@ class Index:
         """
         return service.export(self.source, self.store, None if folder is None else Path(folder))
 
-    def push(self, remote: str | None = None, *, unpublished: bool = False) -> Exchanged:
+    def push(self, remote: str | None = None, *, unpublished: bool = False) -> SyncReport:
         """Let another copy of the repository have the vectors; see :func:`outcrop.transfer.service.push`."""
         return service.push(self.source, self.store, remote, unpublished)
 
-    def pull(self, remote: str | None = None) -> Exchanged:
+    def pull(self, remote: str | None = None) -> SyncReport:
         """Get the vectors that another copy of the repository has; ``import_blobs`` then fills the index."""
         return service.pull(self.source, self.embedder.space, remote)
 

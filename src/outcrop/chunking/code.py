@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from outcrop.chunking import grammars, regex_outline
 from outcrop.chunking.pack import Definition, pack
-from outcrop.chunking.rows import Ruler, Slice
+from outcrop.chunking.rows import Slice, TextRows
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query
@@ -54,11 +54,11 @@ def cut_code(text: str, language: str) -> list[Slice]:
         text: The whole file, or one cell.
         language: Name of the format.
     """
-    ruler = Ruler(text)
+    ruler = TextRows(text)
     return pack(ruler, *find(ruler, language))
 
 
-def find(ruler: Ruler, language: str) -> tuple[list[Definition], set[int]]:
+def find(ruler: TextRows, language: str) -> tuple[list[Definition], set[int]]:
     """Definitions of a text, and the rows that hold only comments, decorators or attributes."""
     language = _settle(ruler.text, language)
     if language == "component":
@@ -83,7 +83,7 @@ def _settle(text: str, language: str) -> str:
     return language
 
 
-def _parse(ruler: Ruler, language: str) -> tuple[list[Definition], set[int]] | None:
+def _parse(ruler: TextRows, language: str) -> tuple[list[Definition], set[int]] | None:
     tools = _tools(language)
     if tools is None or any(len(row) > LONGEST_LINE for row in ruler.rows):
         return None
@@ -105,7 +105,7 @@ def _parse(ruler: Ruler, language: str) -> tuple[list[Definition], set[int]] | N
     return _read(ruler, language, query, tree.root_node, data)
 
 
-def _read(ruler: Ruler, language: str, query: Query, root: Node, data: bytes) -> tuple[list[Definition], set[int]]:
+def _read(ruler: TextRows, language: str, query: Query, root: Node, data: bytes) -> tuple[list[Definition], set[int]]:
     from tree_sitter import QueryCursor  # here for the reason given in _tools
 
     definitions: dict[tuple[int, int], Definition] = {}
@@ -201,7 +201,7 @@ def _tools(language: str) -> tuple[Parser, Query] | None:
         return None
 
 
-def _find_in_component(ruler: Ruler) -> tuple[list[Definition], set[int]]:
+def _find_in_component(ruler: TextRows) -> tuple[list[Definition], set[int]]:
     """A Vue, Svelte or Astro file: its sections, and the definitions of its scripts.
 
     The script is parsed with everything else blanked out, so that rows stay what they are.
@@ -225,6 +225,6 @@ def _find_in_component(ruler: Ruler) -> tuple[list[Definition], set[int]]:
     if ruler.rows[0].strip() == "---":
         fence = next((n for n in range(1, len(ruler)) if ruler.rows[n].strip() == "---"), 1)
         scripts[1:fence] = [True] * (fence - 1)
-    script = Ruler("\n".join(line if inside else "" for line, inside in zip(ruler.rows, scripts, strict=True)))
+    script = TextRows("\n".join(line if inside else "" for line, inside in zip(ruler.rows, scripts, strict=True)))
     inner, leads = find(script, "typescript")
     return [*definitions, *inner], leads

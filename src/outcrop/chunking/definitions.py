@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from outcrop.chunking import code, headings
 from outcrop.chunking.pack import Block, nest
-from outcrop.chunking.rows import Ruler
+from outcrop.chunking.rows import TextRows
 
 _PARTS = re.compile(r"\s>\s|::|[.#]")
 _UNNAMED = frozenset({"windows", "notebook", "posts", "transcript"})
@@ -50,7 +50,7 @@ def _named(text: str, form: str) -> Iterator[tuple[str, int, int]]:
     if form in headings.FORMATS:
         yield from _sections(text, form)
     elif form not in _UNNAMED:
-        ruler = Ruler(text)
+        ruler = TextRows(text)
         yield from _definitions(nest(ruler, *code.find(ruler, form)))
 
 

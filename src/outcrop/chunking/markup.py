@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from outcrop.chunking import headings
 from outcrop.chunking.headings import Layout
-from outcrop.chunking.rows import CEILING, TARGET, Ruler, Slice, guarded, prose_cost
+from outcrop.chunking.rows import CEILING, TARGET, Slice, TextRows, guarded, prose_cost
 
 SCRAP = CEILING // 10
 """Tokens below which a section goes with its parent."""
@@ -45,7 +45,7 @@ def cut_markup(text: str, language: str, above: Trail = ()) -> list[Slice]:
     layout = headings.read(text, language)
     lines = [0, *(m.end() for m in re.finditer("\n", text)), len(text)]
     cuts = [lines[heading.line] + heading.offset for heading in layout.headings if heading.offset]
-    ruler = Ruler(text, cuts)
+    ruler = TextRows(text, cuts)
     # Where lines are cut further (HTML on one line), rows are no longer lines, and there is nothing solid to guard.
     cost = prose_cost if cuts else guarded(prose_cost, layout.solid)
     slices: list[Slice] = []
@@ -68,7 +68,7 @@ def cut_posts(text: str) -> list[Slice]:
         del posts[0]
     slices: list[Slice] = []
     for start, stop in posts:
-        ruler = Ruler(text[start:stop])
+        ruler = TextRows(text[start:stop])
         slices += [(start + a, start + b, name) for a, b, name in ruler.slices(0, len(ruler), name, prose_cost)]
     return slices
 
@@ -86,7 +86,7 @@ def trail_after(text: str, above: Trail) -> Trail:
     return tuple(trail)
 
 
-def _sections(ruler: Ruler, lines: list[int], layout: Layout, above: Trail) -> list[_Section]:
+def _sections(ruler: TextRows, lines: list[int], layout: Layout, above: Trail) -> list[_Section]:
     row_at = {offset: row for row, offset in enumerate(ruler.starts[:-1])}
     prefix = tuple(title for title in above if title)
     trail: list[tuple[int, str]] = []

@@ -15,7 +15,7 @@ from typing import Any
 
 from outcrop.chunking.code import cut_code
 from outcrop.chunking.markup import JOINT, Trail, cut_markup, trail_after
-from outcrop.chunking.rows import Ruler, Slice, code_cost, prose_cost
+from outcrop.chunking.rows import Slice, TextRows, code_cost, prose_cost
 from outcrop.core.model import Part
 from outcrop.errors import FormatError
 
@@ -79,14 +79,14 @@ def cut_notebook(text: str) -> Iterator[Cell]:
         if part is Part.CODE:
             slices = cut_cell(source, language, name)
         elif part is Part.RAW:
-            ruler = Ruler(source)
+            ruler = TextRows(source)
             slices = ruler.slices(0, len(ruler), name, prose_cost)
         elif kind == "heading":
             # nbformat 3 kept the level beside the text.
             level = cell.get("level")
             depth = level if isinstance(level, int) and level > 0 else 1
             trail = (*trail[: depth - 1], " ".join(source.split()))
-            ruler = Ruler(source)
+            ruler = TextRows(source)
             slices = ruler.slices(0, len(ruler), JOINT.join(filter(None, trail)) or None, prose_cost)
         else:
             slices = _cut_prose(source, trail)
@@ -117,7 +117,7 @@ def cut_percent_script(text: str) -> Iterator[Cell]:
                 level = len(heading[1])
                 trail[level - 1 :] = [""] * (level - 1 - len(trail)) + [heading[2].strip()]
         name = JOINT.join(filter(None, trail)) or None
-        ruler = Ruler(piece)
+        ruler = TextRows(piece)
         slices = ruler.slices(0, len(ruler), name, prose_cost) if prose else cut_cell(piece, "python", name)
         shifted = [(start + a, start + b, title) for a, b, title in slices]
         yield Cell(None, Part.DOC if prose else Part.CODE, text, shifted)
@@ -131,7 +131,7 @@ def cut_cell(source: str, language: str, name: str | None) -> list[Slice]:
         language: The notebook's language; a cell magic such as ``%%bash`` says otherwise.
         name: What the cell stands under, for the parts that define nothing.
     """
-    ruler = Ruler(source)
+    ruler = TextRows(source)
     whole = ruler.slices(0, len(ruler), name, code_cost)
     if len(whole) <= 1:
         return whole
@@ -142,7 +142,7 @@ def cut_cell(source: str, language: str, name: str | None) -> list[Slice]:
 
 def _cut_prose(source: str, trail: Trail) -> list[Slice]:
     """A Markdown cell: whole if it fits (its author made it one), else by its sections."""
-    ruler = Ruler(source)
+    ruler = TextRows(source)
     whole = ruler.slices(0, len(ruler), None, prose_cost)
     if len(whole) > 1:
         return cut_markup(source, "markdown", trail)

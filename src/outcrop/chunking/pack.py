@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
-from outcrop.chunking.rows import CEILING, SMALL, TARGET, TINY, Ruler, Slice, code_cost
+from outcrop.chunking.rows import CEILING, SMALL, TARGET, TINY, Slice, TextRows, code_cost
 
 DEPTH = 40
 """Definitions nested deeper than this are left in their container: no person nests so deep, only hostile input does."""
@@ -59,7 +59,7 @@ class _Piece:
     weight: int
 
 
-def pack(ruler: Ruler, definitions: Iterable[Definition], leads: Set[int]) -> list[Slice]:
+def pack(ruler: TextRows, definitions: Iterable[Definition], leads: Set[int]) -> list[Slice]:
     """Cut a whole text.
 
     Args:
@@ -73,7 +73,7 @@ def pack(ruler: Ruler, definitions: Iterable[Definition], leads: Set[int]) -> li
     return _cut(ruler, leads, Block(0, 0, len(ruler), None, nest(ruler, definitions, leads)))
 
 
-def nest(ruler: Ruler, definitions: Iterable[Definition], leads: Set[int]) -> list[Block]:
+def nest(ruler: TextRows, definitions: Iterable[Definition], leads: Set[int]) -> list[Block]:
     """Definitions as trees, with qualified names, each grown upwards over its leading comments."""
     roots: list[Block] = []
     trail: list[tuple[Block, str | None]] = []
@@ -108,7 +108,7 @@ def nest(ruler: Ruler, definitions: Iterable[Definition], leads: Set[int]) -> li
     return [block for block in roots if block.name or block.children]
 
 
-def _grow(ruler: Ruler, first: int, floor: int, leads: Set[int]) -> int:
+def _grow(ruler: TextRows, first: int, floor: int, leads: Set[int]) -> int:
     """The first row of the comments directly above a row; a block comment may have one blank row below it."""
     top = first
     while top > floor and top - 1 in leads:
@@ -129,7 +129,7 @@ def _qualify(owner: str | None, name: str | None) -> str | None:
     return f"{owner} > {name}" if " " in name or " " in owner else f"{owner}.{name}"
 
 
-def _cut(ruler: Ruler, leads: Set[int], block: Block) -> list[Slice]:
+def _cut(ruler: TextRows, leads: Set[int], block: Block) -> list[Slice]:
     slices: list[Slice] = []
     pending: list[_Piece] = []
 
@@ -156,7 +156,7 @@ def _cut(ruler: Ruler, leads: Set[int], block: Block) -> list[Slice]:
     return slices
 
 
-def _names(ruler: Ruler, block: Block) -> list[str]:
+def _names(ruler: TextRows, block: Block) -> list[str]:
     """What a chunk that holds all of a block is called: a class rather than the module around it that holds no more."""
     while len(block.children) == 1 and not block.children[0].function:
         (inner,) = block.children
@@ -166,7 +166,7 @@ def _names(ruler: Ruler, block: Block) -> list[str]:
     return [block.name] if block.name else [child.name for child in block.children if child.name]
 
 
-def _worth_opening(ruler: Ruler, block: Block, weight: int) -> bool:
+def _worth_opening(ruler: TextRows, block: Block, weight: int) -> bool:
     """Whether what is nested is substantial: closures do not tear a function apart unless they are most of it."""
     weights = [ruler.weight(child.first, child.stop) for child in block.children]
     several = any(w >= SMALL for w in weights)
@@ -174,7 +174,7 @@ def _worth_opening(ruler: Ruler, block: Block, weight: int) -> bool:
     return several and most if block.function else several or most
 
 
-def _units(ruler: Ruler, leads: Set[int], block: Block) -> list[Block]:
+def _units(ruler: TextRows, leads: Set[int], block: Block) -> list[Block]:
     """The children of a block and what stands between them, without a blank row lost or a brace left alone."""
     units: list[Block] = []
     at = block.first
@@ -206,7 +206,7 @@ def _units(ruler: Ruler, leads: Set[int], block: Block) -> list[Block]:
     return units
 
 
-def _join(ruler: Ruler, pieces: Sequence[_Piece]) -> list[_Piece]:
+def _join(ruler: TextRows, pieces: Sequence[_Piece]) -> list[_Piece]:
     """Put small neighbours together, then give scraps to the nearer neighbour."""
     joined: list[_Piece] = []
     for piece in pieces:
@@ -233,13 +233,13 @@ def _join(ruler: Ruler, pieces: Sequence[_Piece]) -> list[_Piece]:
     return kept
 
 
-def _scrap(ruler: Ruler, piece: _Piece) -> bool:
+def _scrap(ruler: TextRows, piece: _Piece) -> bool:
     """A ruled line, or a few words that are no definition of more than one line."""
     small = piece.weight < TINY and (piece.filler or piece.stop - piece.first == 1)
     return small or ruler.mute(piece.first, piece.stop)
 
 
-def _nearer_below(ruler: Ruler, above: _Piece, piece: _Piece, below: _Piece | None) -> bool:
+def _nearer_below(ruler: TextRows, above: _Piece, piece: _Piece, below: _Piece | None) -> bool:
     if below is None:
         return False
 

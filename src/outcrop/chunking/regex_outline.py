@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from outcrop.chunking.pack import Definition
-from outcrop.chunking.rows import Ruler
+from outcrop.chunking.rows import TextRows
 
 _NAME = r"(?P<name>[\w.:$!?@~-]+)"
 
@@ -145,7 +145,7 @@ def outline_of(language: str) -> Outline:
     return OUTLINES.get(_ALIKE.get(language, language), OUTLINES["generic"])
 
 
-def find(ruler: Ruler, language: str) -> tuple[list[Definition], set[int]]:
+def find(ruler: TextRows, language: str) -> tuple[list[Definition], set[int]]:
     """Definitions and leading rows of a text.
 
     Args:
@@ -183,14 +183,14 @@ def find(ruler: Ruler, language: str) -> tuple[list[Definition], set[int]]:
     return [*docs, *nested], leads
 
 
-def _flat(ruler: Ruler, first: int, stop: int, name: str | None, leads: set[int]) -> Definition:
+def _flat(ruler: TextRows, first: int, stop: int, name: str | None, leads: set[int]) -> Definition:
     """Up to the next definition, without the comments that stand above that one."""
     while stop > first + 1 and stop < len(ruler) and (stop - 1 in leads or ruler.blank(stop - 1)):
         stop -= 1
     return Definition(first, stop - 1, name)
 
 
-def _sections(ruler: Ruler, pattern: str) -> tuple[list[Definition], Ruler]:
+def _sections(ruler: TextRows, pattern: str) -> tuple[list[Definition], TextRows]:
     """The stretches of documentation, and the text without them, row for row."""
     marks = [(row, found) for row, line in enumerate(ruler.rows) if (found := re.match(pattern, line))]
     stops = [*(row for row, _ in marks), len(ruler)][1:]
@@ -200,7 +200,7 @@ def _sections(ruler: Ruler, pattern: str) -> tuple[list[Definition], Ruler]:
         if found["name"]:
             docs.append(Definition(row, stop - 1, found["name"].strip()))
             rows[row:stop] = [""] * (stop - row)
-    return docs, Ruler("\n".join(rows))
+    return docs, TextRows("\n".join(rows))
 
 
 @cache
@@ -209,7 +209,7 @@ def _compiled(outline: Outline) -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile(outline.pattern, flags), re.compile(outline.comment, re.IGNORECASE)
 
 
-def _last(ruler: Ruler, first: int, marks: set[int]) -> int:
+def _last(ruler: TextRows, first: int, marks: set[int]) -> int:
     """The last row of what begins at ``first``, by indentation."""
     margin = ruler.indent(first)
     last = first

@@ -35,7 +35,7 @@ FEWEST = 0.35
 Slice = tuple[int, int, str | None]
 """Start and end as character offsets, and the name."""
 
-Cost = Callable[["Ruler", int], float]
+Cost = Callable[["TextRows", int], float]
 """How bad a cut before this row is: 0 is a good place, 10 is the middle of a thought."""
 
 _CLOSER = re.compile(
@@ -56,7 +56,7 @@ _WORD = re.compile(r"\S{1,48}\s*|\s{1,48}")
 _STRONG = re.compile(r"[.!?;>}。！？]['\"”’)\]*_`]*\s*$")
 
 
-class Ruler:
+class TextRows:
     """A text cut into rows, with their weights in tokens.
 
     Args:
@@ -205,7 +205,7 @@ class Ruler:
         return cuts
 
 
-def code_cost(ruler: Ruler, row: int) -> float:
+def code_cost(ruler: TextRows, row: int) -> float:
     """A cut in code: best after a blank row and far to the left, never before a closer or after an opener."""
     if ruler.blank(row):
         return 12.0
@@ -224,7 +224,7 @@ def code_cost(ruler: Ruler, row: int) -> float:
     return cost
 
 
-def prose_cost(ruler: Ruler, row: int) -> float:
+def prose_cost(ruler: TextRows, row: int) -> float:
     """A cut in prose: between paragraphs, then between list items or sentences."""
     if ruler.blank(row):
         return 12.0
@@ -248,7 +248,7 @@ def guarded(cost: Cost, solid: Sequence[tuple[int, int]]) -> Cost:
     """
     begins = [first for first, _ in solid]
 
-    def judge(ruler: Ruler, row: int) -> float:
+    def judge(ruler: TextRows, row: int) -> float:
         at = bisect_right(begins, row - 1) - 1
         inside = at >= 0 and solid[at][0] < row < solid[at][1]
         return cost(ruler, row) + (25.0 if inside else 0.0)
@@ -256,7 +256,7 @@ def guarded(cost: Cost, solid: Sequence[tuple[int, int]]) -> Cost:
     return judge
 
 
-def _introduces(ruler: Ruler, row: int) -> bool:
+def _introduces(ruler: TextRows, row: int) -> bool:
     """Whether the paragraph above ends with a colon and so belongs to what follows."""
     above = row - 1
     while above > 0 and ruler.blank(above):

@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
-from outcrop.chunking.rows import Ruler, prose_cost
+from outcrop.chunking.rows import TextRows, prose_cost
 from outcrop.core.model import Chunk
 from outcrop.text.transcripts import Cue, parse
 
@@ -39,7 +39,7 @@ def cut_transcript(text: str) -> list[Chunk]:
     for cues in _stretches(parse(text)):
         spoken, starts = _joined(cues)
         ends = [start + len(cue.text) for start, cue in zip(starts, cues, strict=True)]
-        ruler = Ruler(spoken)
+        ruler = TextRows(spoken)
         for start, end, _ in ruler.slices(0, len(ruler), None, prose_cost):
             first = bisect_right(ends, start)
             inside = cues[first : max(first + 1, bisect_left(starts, end))]

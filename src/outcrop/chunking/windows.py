@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from outcrop.chunking.rows import CEILING, Ruler, Slice
+from outcrop.chunking.rows import CEILING, Slice, TextRows
 from outcrop.text.tokenizer import count
 
 OVERLAP = CEILING // 4
@@ -13,12 +13,12 @@ OVERLAP = CEILING // 4
 
 def cut_windows(text: str) -> list[Slice]:
     """Windows of as many rows as fit, each beginning about a quarter before the end of the last one."""
-    whole = Ruler(text)
+    whole = TextRows(text)
     cuts: list[int] = []
     for row in range(len(whole)):
         if whole.weight(row, row + 1) > OVERLAP:
             cuts += whole.parts(row, OVERLAP)
-    ruler = Ruler(text, cuts) if cuts else whole
+    ruler = TextRows(text, cuts) if cuts else whole
     slices: list[Slice] = []
     first = 0
     while first < len(ruler):

@@ -133,7 +133,7 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FileState:
     """What a file looked like when it was last hashed, so that an untouched one is not read again.
 
     Attributes:
@@ -164,7 +164,7 @@ class Listing:
     revision: str
     refs: Sequence[Ref]
     skipped: Sequence[Skipped]
-    seen: Mapping[str, Seen] = field(default_factory=dict)
+    seen: Mapping[str, FileState] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from outcrop.core.model import EVERYTHING, Artifact, Filter, Kind, Listing, Ref, Seen, Skipped, Space
+from outcrop.core.model import EVERYTHING, Artifact, FileState, Filter, Kind, Listing, Ref, Skipped, Space
 from outcrop.core.reports import CollectionStatus, ProjectStatus, SpaceStatus
 from outcrop.core.rows import (
     DEFAULT_BUILDERS,
     Embedded,
     Entry,
-    Found,
-    Holding,
-    Known,
+    InventoryRow,
     Member,
-    Moved,
     Names,
     Passage,
     Pending,
     Project,
     RecordEntry,
     Replaced,
+    ScoredChunk,
     State,
+    StoredArtifact,
+    TransferCounts,
     Upserted,
     View,
     Written,
@@ -78,14 +78,14 @@ class Source(Protocol):
     def store_path(self) -> Path:
         """The database file that the index lives in; it need not exist yet."""
 
-    def revision(self, seen: Mapping[str, Seen]) -> str:
+    def revision(self, seen: Mapping[str, FileState]) -> str:
         """Where the source is now, cheaply: equal to ``Listing.revision`` when nothing changed since.
 
         Args:
             seen: The file states of the last listing.
         """
 
-    def artifacts(self, seen: Mapping[str, Seen]) -> Listing:
+    def artifacts(self, seen: Mapping[str, FileState]) -> Listing:
         """List everything, reading only files whose state is not in ``seen``.
 
         Raises:
@@ -177,10 +177,10 @@ class VectorStore(Protocol):
     def set_space(self, space: Space) -> None:
         """From now on scan this space. What the index is current to becomes unknown when the space changed."""
 
-    def known(self, project: str = "") -> Mapping[str, Known]:
+    def known(self, project: str = "") -> Mapping[str, StoredArtifact]:
         """Per hash, what is stored of the artifacts of this source, or of an imported project."""
 
-    def seen(self) -> Mapping[str, Seen]:
+    def seen(self) -> Mapping[str, FileState]:
         """File states of this view's last build."""
 
     def write(self, entries: Sequence[Entry], space: Space | None = None, view: View | None = None) -> Written:
@@ -288,10 +288,10 @@ class VectorStore(Protocol):
     def names(self) -> Names:
         """What filters may name."""
 
-    def nearest(self, query: Vector, k: int, filter: Filter) -> Sequence[Found]:
+    def nearest(self, query: Vector, k: int, filter: Filter) -> Sequence[ScoredChunk]:
         """The chunks of the scanned space nearest to the query, best first, exact."""
 
-    def keyword(self, terms: Sequence[str], k: int, filter: Filter) -> Sequence[Found]:
+    def keyword(self, terms: Sequence[str], k: int, filter: Filter) -> Sequence[ScoredChunk]:
         """The chunks that hold any of the terms, best first."""
 
     def defining(self, name: str, k: int, filter: Filter) -> Sequence[int]:
@@ -320,7 +320,7 @@ class VectorStore(Protocol):
     def collections(self) -> Sequence[CollectionStatus]:
         """One line a corpus of this view."""
 
-    def holdings(self) -> Sequence[Holding]:
+    def holdings(self) -> Sequence[InventoryRow]:
         """Every artifact of this view at each of its places, with how much is stored of it."""
 
     def spaces(self) -> Sequence[SpaceStatus]:
@@ -367,7 +367,7 @@ class Publisher(Protocol):
         before: str | None,
         has_new_vectors: bool,
         on_start: Callable[[], None],
-    ) -> Moved:
+    ) -> TransferCounts:
         """Share these artifacts at a revision, and withdraw the rest. Does nothing where that is so already.
 
         Args:
@@ -397,7 +397,7 @@ class TransferStore(Protocol):
     def read_all(self) -> Iterator[tuple[str, bytes | Skipped]]:
         """Everything, by name, in name order. A damaged file comes back as ``Skipped``, never raised."""
 
-    def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> Moved:
+    def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> TransferCounts:
         """Store files and withdraw others. What is stored already is left alone, what is not there passed over.
 
         Args:

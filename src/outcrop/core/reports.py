@@ -98,7 +98,7 @@ class ImportReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchanged:
+class SyncReport:
     """An exchange with another copy of the repository.
 
     Attributes:

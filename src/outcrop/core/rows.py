@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from outcrop.core.model import Chunk, Kind, MediaNote, Part, RecordNote, Ref, Seen, Skipped, SkipReason, Space
+from outcrop.core.model import Chunk, FileState, Kind, MediaNote, Part, RecordNote, Ref, Skipped, SkipReason, Space
 
 DEFAULT_BUILDERS = ("code", "docs")
 """The two corpora that every index has; they are built together."""
@@ -39,7 +39,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class StoredArtifact:
     """What the store remembers of one artifact.
 
     Attributes:
@@ -119,7 +119,7 @@ class View:
 
     builders: Sequence[str]
     members: Sequence[Member]
-    seen: Mapping[str, Seen]
+    seen: Mapping[str, FileState]
     skipped: Sequence[Skipped]
     worktrees: frozenset[str]
 
@@ -141,7 +141,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ScoredChunk:
     """A chunk id with its score: a dot product, or a keyword score (higher is better)."""
 
     id: int
@@ -180,7 +180,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class InventoryRow:
     """What is stored of one artifact (or one part of it) at one of its places in a view.
 
     Attributes:
@@ -299,7 +299,7 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class TransferCounts:
     """What a change of the transfer store did: files written, and files withdrawn."""
 
     added: int
@@ -311,7 +311,7 @@ ArtifactKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class PassageRef:
     """Where a passage stands.
 
     Attributes:

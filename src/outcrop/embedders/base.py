@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from outcrop.core.model import Space
 from outcrop.core.protocols import Matrix
-from outcrop.embedders.known_models import Plan
+from outcrop.embedders.known_models import EmbeddingPlan
 
 
 class PlannedEmbedder(ABC):
@@ -17,7 +17,7 @@ class PlannedEmbedder(ABC):
         plan: The model's space, prefixes and lengths.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: EmbeddingPlan) -> None:
         self._plan = plan
 
     @property

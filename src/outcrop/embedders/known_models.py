@@ -18,7 +18,7 @@ UNKNOWN_TOKENS = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ModelProfile:
     """One way to use a model.
 
     Attributes:
@@ -36,41 +36,44 @@ class Recipe:
     shortens: bool = False
 
 
-_NOMIC = Recipe("search_query: ", "search_document: ", 768, 2048, shortens=True)
+_NOMIC = ModelProfile("search_query: ", "search_document: ", 768, 2048, shortens=True)
 _REPRESENT = "Represent this sentence for searching relevant passages: "
 _INSTRUCT = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
 
-_KNOWN: tuple[tuple[str, Recipe], ...] = (
+_KNOWN: tuple[tuple[str, ModelProfile], ...] = (
     (r"nomic-embed-text-v2-moe", replace(_NOMIC, max_tokens=512)),
     (r"nomic-embed-text(-v1|:v1)", replace(_NOMIC, shortens=False)),
     (r"nomic-embed-text((-v1\.5|:v1\.5|:137m-v1\.5).*)?", _NOMIC),
-    (r"mxbai-embed-large(-v1|:.*)?", Recipe(_REPRESENT, "", 1024, 512, shortens=True)),
-    (r"all-minilm(:.*)?|all-minilm-l(6|12)-v[12]", Recipe("", "", 384, 256)),
-    (r"bge-small-en-v1\.5", Recipe(_REPRESENT, "", 384, 512)),
-    (r"bge-base-en-v1\.5", Recipe(_REPRESENT, "", 768, 512)),
-    (r"bge-large(-en-v1\.5|:.*)?", Recipe(_REPRESENT, "", 1024, 512)),
-    (r"bge-m3(:.*)?", Recipe("", "", 1024, 8192)),
-    (r"snowflake-arctic-embed2(:.*)?|snowflake-arctic-embed-l-v2\.0", Recipe("query: ", "", 1024, 8192, shortens=True)),
-    (r"multilingual-e5-small|e5-small-v2", Recipe("query: ", "passage: ", 384, 512)),
-    (r"multilingual-e5-base|e5-base-v2", Recipe("query: ", "passage: ", 768, 512)),
-    (r"multilingual-e5-large|e5-large-v2", Recipe("query: ", "passage: ", 1024, 512)),
+    (r"mxbai-embed-large(-v1|:.*)?", ModelProfile(_REPRESENT, "", 1024, 512, shortens=True)),
+    (r"all-minilm(:.*)?|all-minilm-l(6|12)-v[12]", ModelProfile("", "", 384, 256)),
+    (r"bge-small-en-v1\.5", ModelProfile(_REPRESENT, "", 384, 512)),
+    (r"bge-base-en-v1\.5", ModelProfile(_REPRESENT, "", 768, 512)),
+    (r"bge-large(-en-v1\.5|:.*)?", ModelProfile(_REPRESENT, "", 1024, 512)),
+    (r"bge-m3(:.*)?", ModelProfile("", "", 1024, 8192)),
+    (
+        r"snowflake-arctic-embed2(:.*)?|snowflake-arctic-embed-l-v2\.0",
+        ModelProfile("query: ", "", 1024, 8192, shortens=True),
+    ),
+    (r"multilingual-e5-small|e5-small-v2", ModelProfile("query: ", "passage: ", 384, 512)),
+    (r"multilingual-e5-base|e5-base-v2", ModelProfile("query: ", "passage: ", 768, 512)),
+    (r"multilingual-e5-large|e5-large-v2", ModelProfile("query: ", "passage: ", 1024, 512)),
     (
         r"embeddinggemma(-300m|:.*)?",
-        Recipe("task: search result | query: ", "title: none | text: ", 768, 2048, shortens=True),
+        ModelProfile("task: search result | query: ", "title: none | text: ", 768, 2048, shortens=True),
     ),
-    (r"qwen3-embedding[-:]0\.6b.*", Recipe(_INSTRUCT, "", 1024, 8192, shortens=True)),
-    (r"qwen3-embedding[-:]4b.*", Recipe(_INSTRUCT, "", 2560, 8192, shortens=True)),
-    (r"qwen3-embedding([-:]8b.*)?", Recipe(_INSTRUCT, "", 4096, 8192, shortens=True)),
-    (r"text-embedding-3-small", Recipe("", "", 1536, 8191, shortens=True)),
-    (r"text-embedding-3-large", Recipe("", "", 3072, 8191, shortens=True)),
-    (r"text-embedding-ada-002", Recipe("", "", 1536, 8191)),
-    (r"gemini-embedding-001", Recipe("", "", 3072, 2048, shortens=True)),
-    (r"mistral-embed", Recipe("", "", 1024, 8192)),
+    (r"qwen3-embedding[-:]0\.6b.*", ModelProfile(_INSTRUCT, "", 1024, 8192, shortens=True)),
+    (r"qwen3-embedding[-:]4b.*", ModelProfile(_INSTRUCT, "", 2560, 8192, shortens=True)),
+    (r"qwen3-embedding([-:]8b.*)?", ModelProfile(_INSTRUCT, "", 4096, 8192, shortens=True)),
+    (r"text-embedding-3-small", ModelProfile("", "", 1536, 8191, shortens=True)),
+    (r"text-embedding-3-large", ModelProfile("", "", 3072, 8191, shortens=True)),
+    (r"text-embedding-ada-002", ModelProfile("", "", 1536, 8191)),
+    (r"gemini-embedding-001", ModelProfile("", "", 3072, 2048, shortens=True)),
+    (r"mistral-embed", ModelProfile("", "", 1024, 8192)),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ModelOptions:
     """What a user may want otherwise; None everywhere for what is known of the model and suits the server.
 
     Attributes:
@@ -91,7 +94,7 @@ class Wishes:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EmbeddingPlan:
     """A recipe with the user's changes, and the space that comes of it.
 
     Attributes:
@@ -101,17 +104,17 @@ class Plan:
     """
 
     space: Space
-    recipe: Recipe
+    recipe: ModelProfile
     ask_dim: int | None
 
 
-def plan(model: str, wishes: Wishes) -> Plan:
+def plan(model: str, wishes: ModelOptions) -> EmbeddingPlan:
     """Decide how a served model is used, from what is known of it; see :func:`plan_for`."""
     model = model.removesuffix(":latest")
     return plan_for(model, find(model), wishes)
 
 
-def plan_for(model: str, standard: Recipe, wishes: Wishes) -> Plan:
+def plan_for(model: str, standard: ModelProfile, wishes: ModelOptions) -> EmbeddingPlan:
     """Decide how a model is used.
 
     Args:
@@ -143,13 +146,13 @@ def plan_for(model: str, standard: Recipe, wishes: Wishes) -> Plan:
     if (recipe.query, recipe.passage, recipe.max_tokens) != (standard.query, standard.passage, standard.max_tokens):
         told = "\0".join((recipe.query, recipe.passage, str(recipe.max_tokens)))
         suffix += "~" + hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return Plan(Space(model + suffix, wanted), recipe, None if wanted == own else wanted)
+    return EmbeddingPlan(Space(model + suffix, wanted), recipe, None if wanted == own else wanted)
 
 
-def find(model: str) -> Recipe:
+def find(model: str) -> ModelProfile:
     """The standard recipe of a model; one without prefixes and length for a model that is not known.
 
     A registry's or publisher's name in front (``nomic-ai/``) makes no difference.
     """
     name = model.lower().removesuffix(":latest").rpartition("/")[2]
-    return next((recipe for pattern, recipe in _KNOWN if re.fullmatch(pattern, name)), Recipe())
+    return next((recipe for pattern, recipe in _KNOWN if re.fullmatch(pattern, name)), ModelProfile())

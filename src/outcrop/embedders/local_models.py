@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from outcrop.config.settings import Settings
 from outcrop.core.protocols import Embedder
-from outcrop.embedders.known_models import Wishes
+from outcrop.embedders.known_models import ModelOptions
 from outcrop.embedders.local.embedder import MODEL
 from outcrop.embedders.model_folder import is_path
 from outcrop.errors import BadConfig
 
 
-def wishes(settings: Settings) -> Wishes:
+def wishes(settings: Settings) -> ModelOptions:
     """What the settings say about how a model is used."""
-    return Wishes(
+    return ModelOptions(
         dim=settings.dim,
         query_prefix=settings.query_prefix,
         passage_prefix=settings.passage_prefix,

@@ -13,7 +13,7 @@ from outcrop.core.protocols import Matrix
 from outcrop.core.vectors import normalise
 from outcrop.embedders import known_models, model_folder
 from outcrop.embedders.base import PlannedEmbedder
-from outcrop.embedders.known_models import Recipe, Wishes
+from outcrop.embedders.known_models import ModelOptions, ModelProfile
 from outcrop.embedders.truncate import presentable
 from outcrop.errors import DimensionMismatch, EmbedderError, EmbedderUnavailable
 
@@ -29,14 +29,16 @@ class Model2VecEmbedder(PlannedEmbedder):
         BadConfig: No such folder, or nothing says how long the vectors are.
     """
 
-    def __init__(self, model: str, wishes: Wishes) -> None:
+    def __init__(self, model: str, wishes: ModelOptions) -> None:
         if model_folder.is_path(model):
             found = model_folder.read(model)
             self._model = str(found.folder)
-            super().__init__(known_models.plan_for(found.id, Recipe(dim=found.dim, max_tokens=sys.maxsize), wishes))
+            super().__init__(
+                known_models.plan_for(found.id, ModelProfile(dim=found.dim, max_tokens=sys.maxsize), wishes)
+            )
         else:
             self._model = model
-            super().__init__(known_models.plan_for(model, Recipe(max_tokens=sys.maxsize), wishes))
+            super().__init__(known_models.plan_for(model, ModelProfile(max_tokens=sys.maxsize), wishes))
         self._loading = Lock()
         self._loaded: Any = None
 

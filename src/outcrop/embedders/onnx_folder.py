@@ -14,7 +14,7 @@ from outcrop.core.protocols import Matrix
 from outcrop.core.vectors import normalise
 from outcrop.embedders import model_folder
 from outcrop.embedders.base import PlannedEmbedder
-from outcrop.embedders.known_models import Recipe, Wishes, plan_for
+from outcrop.embedders.known_models import ModelOptions, ModelProfile, plan_for
 from outcrop.embedders.local.parallel import processors, spread
 from outcrop.embedders.local.session import open_session
 from outcrop.embedders.truncate import presentable
@@ -38,7 +38,7 @@ class FolderEmbedder(PlannedEmbedder):
         BadConfig: No such folder, or no model in it that can be run.
     """
 
-    def __init__(self, model: str, wishes: Wishes, threads: int | None = None) -> None:
+    def __init__(self, model: str, wishes: ModelOptions, threads: int | None = None) -> None:
         self._layout = model_folder.read(model)
         found = self._layout
         if found.graph is None:
@@ -51,7 +51,7 @@ class FolderEmbedder(PlannedEmbedder):
                 f"{found.folder} needs more than its ONNX graph ({', '.join(found.modules)})",
                 "Use the embedder sentence-transformers for this folder.",
             )
-        standard = Recipe(found.query, found.passage, found.dim, found.max_tokens)
+        standard = ModelProfile(found.query, found.passage, found.dim, found.max_tokens)
         super().__init__(plan_for(found.id, standard, wishes))
         self._threads = threads or processors()
         self._loading = Lock()

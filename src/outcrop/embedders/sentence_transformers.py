@@ -12,7 +12,7 @@ from outcrop.core.protocols import Matrix
 from outcrop.core.vectors import normalise
 from outcrop.embedders import known_models, model_folder
 from outcrop.embedders.base import PlannedEmbedder
-from outcrop.embedders.known_models import Recipe, Wishes
+from outcrop.embedders.known_models import ModelOptions, ModelProfile
 from outcrop.embedders.truncate import presentable
 from outcrop.errors import DimensionMismatch, EmbedderError, EmbedderUnavailable
 
@@ -32,13 +32,13 @@ class SentenceTransformersEmbedder(PlannedEmbedder):
         BadConfig: No such folder, or nothing says how long the vectors are.
     """
 
-    def __init__(self, model: str, wishes: Wishes) -> None:
+    def __init__(self, model: str, wishes: ModelOptions) -> None:
         if model_folder.is_path(model):
             found = model_folder.read(model)
             self._model = str(found.folder)
             # A layer after the pooling may change the length, so the folder's word counts only without one.
             dim = None if found.modules else found.dim
-            standard = Recipe(found.query, found.passage, dim, found.max_tokens)
+            standard = ModelProfile(found.query, found.passage, dim, found.max_tokens)
             super().__init__(known_models.plan_for(found.id, standard, wishes))
         else:
             self._model = model

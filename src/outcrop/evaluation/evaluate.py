@@ -16,11 +16,11 @@ from typing import TypedDict
 from outcrop.core.model import EVERYTHING, Answer, Filter, Hit, Mode
 from outcrop.core.protocols import Embedder, Source, Vector, VectorStore
 from outcrop.core.reports import Progress
-from outcrop.core.rows import ArtifactKey, Spot
+from outcrop.core.rows import ArtifactKey, PassageRef
 from outcrop.errors import EmbedderError, IndexMissing, UsageError
 from outcrop.evaluation import bootstrap, metrics
 from outcrop.evaluation.judgements import Judged, Judgement
-from outcrop.evaluation.labels import Atlas, Target, Texts, merged
+from outcrop.evaluation.labels import LabelIndex, Target, Texts, merged
 from outcrop.evaluation.results import Asked, Embedded, Evaluation, Failure, Missing, Result, Row
 from outcrop.indexing import build
 from outcrop.search import query
@@ -38,7 +38,7 @@ Report = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Contestant:
+class EvaluatedEmbedder:
     """An embedder to measure.
 
     Attributes:
@@ -78,7 +78,7 @@ class _Measured:
     """One row before it is compared: per task a ranking of documents, and where the first hit stands; and whether
     hits were passed over."""
 
-    contestant: Contestant | None
+    contestant: EvaluatedEmbedder | None
     mode: Mode
     rankings: list[list[str]]
     firsts: list[str | None]
@@ -87,11 +87,11 @@ class _Measured:
 
 def evaluate(
     judged: Judged,
-    contestants: Sequence[Contestant],
+    contestants: Sequence[EvaluatedEmbedder],
     modes: Sequence[Mode],
     source: Source,
     store: VectorStore,
-    spots: Callable[[Filter], Sequence[Spot]],
+    spots: Callable[[Filter], Sequence[PassageRef]],
     texts: Texts,
     own: Collection[str] = (),
     progress: Report = lambda _: None,
@@ -154,13 +154,13 @@ def evaluate(
 
 
 def _prepare(
-    judged: Judged, source: Source, store: VectorStore, spots: Callable[[Filter], Sequence[Spot]], texts: Texts
+    judged: Judged, source: Source, store: VectorStore, spots: Callable[[Filter], Sequence[PassageRef]], texts: Texts
 ) -> tuple[list[_Task], list[Missing], list[str]]:
     """What can be scored, the labels that mean nothing here, and the questions that are left out for it."""
     names = store.names()
     if not names.corpora:
         raise IndexMissing("nothing is indexed yet", f"Run: {build_command(source)}")
-    atlases: dict[Filter, Atlas] = {}
+    label_indexes: dict[Filter, LabelIndex] = {}
     tasks: list[_Task] = []
     missing: list[Missing] = []
     left_out: list[str] = []
@@ -171,9 +171,9 @@ def _prepare(
         except UsageError as error:
             error.what = f"{judged.file}, line {each.line}: {error.what}"
             raise
-        if wanted not in atlases:
-            atlases[wanted] = Atlas.of(spots(wanted), texts)
-        found = {label: atlases[wanted].find(label, grade) for label, grade in each.labels.items()}
+        if wanted not in label_indexes:
+            label_indexes[wanted] = LabelIndex.of(spots(wanted), texts)
+        found = {label: label_indexes[wanted].find(label, grade) for label, grade in each.labels.items()}
         missing += [Missing(each.id, label) for label, target in found.items() if target is None and each.labels[label]]
         targets = merged(target for target in found.values() if target is not None)
         if any(target.grade for target in targets):
@@ -184,7 +184,7 @@ def _prepare(
 
 
 def _measure(
-    contestant: Contestant,
+    contestant: EvaluatedEmbedder,
     modes: Sequence[Mode],
     tasks: Sequence[_Task],
     source: Source,
@@ -199,7 +199,7 @@ def _measure(
         if contestant.twin is not None:
             store = stack.enter_context(closing(contestant.twin()))
             started = time.perf_counter()
-            tally = build.Tally()
+            tally = build.EmbeddingCounts()
             store.set_space(embedder.space)
             build.embed_pending(store, embedder, tally, progress, EVERYTHING)
             seconds = time.perf_counter() - started
@@ -247,12 +247,12 @@ def _no_index(question: Question, reason: str | None) -> Answer:
     raise IndexMissing(reason or "the index is gone", "Run: outcrop index")
 
 
-def spot_of(hit: Hit) -> Spot:
+def spot_of(hit: Hit) -> PassageRef:
     """Where a hit stands."""
-    return Spot(hit.project, hit.hash, hit.paths, hit.lines, hit.name, hit.cell)
+    return PassageRef(hit.project, hit.hash, hit.paths, hit.lines, hit.name, hit.cell)
 
 
-def documents(found: Sequence[Spot], targets: Sequence[Target]) -> list[str]:
+def documents(found: Sequence[PassageRef], targets: Sequence[Target]) -> list[str]:
     """Hits as a ranking of what was judged: a target is named by its number, anything else in a way of its own.
 
     A target comes where the first hit in it does, and a hit gives one target, the best that is not there yet. Where
@@ -319,7 +319,7 @@ def _places(ranking: Sequence[str], targets: int) -> tuple[int | None, ...]:
     return tuple(places.get(document_name(number)) for number in range(targets))
 
 
-def _written(spot: Spot) -> str:
+def _written(spot: PassageRef) -> str:
     """A spot as a label would name it."""
     where = spot.paths[0] if spot.paths else spot.hash
     if spot.cell is not None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from outcrop.chunking.definitions import lines_of, parts_of
-from outcrop.core.rows import ArtifactKey, Spot
+from outcrop.core.rows import ArtifactKey, PassageRef
 
 FEWEST_HASH_CHARACTERS = 7
 
@@ -37,7 +37,7 @@ class Part:
     name: str | None = None
     cell: int | None = None
 
-    def holds(self, spot: Spot) -> bool:
+    def holds(self, spot: PassageRef) -> bool:
         """Whether a passage of the artifact is one of those that are meant."""
         if self.name is not None:
             return spot.name is not None and names(spot.name, self.name)
@@ -71,7 +71,7 @@ class Target:
         """Whether a part is meant, not a whole artifact."""
         return self.part != WHOLE
 
-    def holds(self, spot: Spot) -> bool:
+    def holds(self, spot: PassageRef) -> bool:
         """Whether a passage is one of those that are meant."""
         return spot.artifact in self.artifacts and self.part.holds(spot)
 
@@ -81,16 +81,16 @@ Texts = Callable[[ArtifactKey], tuple[str, str]]
 
 
 @dataclass(slots=True)
-class Atlas:
+class LabelIndex:
     """Every passage that a question could have been answered with, by path and by hash."""
 
     _texts: Texts
     _by_path: dict[str, set[ArtifactKey]] = field(default_factory=lambda: defaultdict(set))
     _by_hash: dict[str, set[ArtifactKey]] = field(default_factory=lambda: defaultdict(set))
-    _spots: dict[ArtifactKey, list[Spot]] = field(default_factory=lambda: defaultdict(list))
+    _spots: dict[ArtifactKey, list[PassageRef]] = field(default_factory=lambda: defaultdict(list))
 
     @classmethod
-    def of(cls, spots: Iterable[Spot], texts: Texts = lambda _: ("", "text")) -> Atlas:
+    def of(cls, spots: Iterable[PassageRef], texts: Texts = lambda _: ("", "text")) -> LabelIndex:
         """Draw it.
 
         Args:

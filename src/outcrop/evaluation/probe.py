@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from outcrop import chunking
-from outcrop.core.model import Answer, Artifact, Chunk, Filter, Hit, Kind, Listing, Mode, Ref, Seen
+from outcrop.core.model import Answer, Artifact, Chunk, FileState, Filter, Hit, Kind, Listing, Mode, Ref
 from outcrop.core.protocols import Embedder, Source, VectorStore
 from outcrop.errors import EmbedderError, OutcropError, UsageError
 from outcrop.indexing import build
@@ -60,7 +60,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProbeRank:
     """Where the expected cell came.
 
     Attributes:
@@ -98,7 +98,7 @@ class Column:
     address: str | None
     chosen: bool
     means: bool
-    place: Place | None
+    place: ProbeRank | None
     seconds: float
     passed: bool | None
     verdict: str
@@ -123,7 +123,7 @@ class Probe:
     cell: int
     cells: int
     columns: tuple[Column, ...]
-    control: Place | None
+    control: ProbeRank | None
     passed: bool
 
 
@@ -168,7 +168,7 @@ def probe(task: Task, candidates: Sequence[Candidate], make_store: Callable[[], 
     cell = _expected_cell(task, cells)
     source = _OneNotebook(task.notebook)
     columns: list[Column] = []
-    control: Place | None = None
+    control: ProbeRank | None = None
     for candidate in candidates:
         column, words = _ask(task, candidate, source, make_store)
         columns.append(column)
@@ -196,7 +196,7 @@ def _expected_cell(task: Task, cells: Sequence[Chunk]) -> int:
 
 def _ask(
     task: Task, candidate: Candidate, source: Source, make_store: Callable[[], VectorStore]
-) -> tuple[Column, Place | None]:
+) -> tuple[Column, ProbeRank | None]:
     """One column, and where the words alone found the cell."""
     embedder = candidate.embedder
     if isinstance(embedder, OutcropError):
@@ -230,7 +230,7 @@ def _ask(
     )
 
 
-def _verdict(candidate: Candidate, meaning: Place, words: Place) -> str:
+def _verdict(candidate: Candidate, meaning: ProbeRank, words: ProbeRank) -> str:
     if not candidate.means:
         return "the pipeline works; hash matches shared words, so this says nothing about meaning"
     if meaning.rank != 1:
@@ -247,10 +247,10 @@ def _failed(candidate: Candidate, space: str | None, address: str | None, error:
     return Column(candidate.name, space, address, candidate.chosen, candidate.means, None, 0.0, passed, verdict)
 
 
-def _place(task: Task, answer: Answer) -> Place:
+def _place(task: Task, answer: Answer) -> ProbeRank:
     hits = answer.hits
     rank = next((place for place, hit in enumerate(hits, 1) if _is_expected(hit, task)), None)
-    return Place(
+    return ProbeRank(
         rank=rank,
         score=None if rank is None else hits[rank - 1].score,
         first=hits[0].cell if hits else None,
@@ -291,11 +291,11 @@ class _OneNotebook:
         """Nowhere."""
         return Path(":memory:")
 
-    def revision(self, seen: Mapping[str, Seen]) -> str:
+    def revision(self, seen: Mapping[str, FileState]) -> str:
         """It never changes."""
         return self._artifact.ref.hash
 
-    def artifacts(self, seen: Mapping[str, Seen]) -> Listing:
+    def artifacts(self, seen: Mapping[str, FileState]) -> Listing:
         """The one notebook."""
         return Listing(self._artifact.ref.hash, [self._artifact.ref], ())
 

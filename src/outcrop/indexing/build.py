@@ -12,7 +12,7 @@ from outcrop import chunking
 from outcrop.core.model import Filter, Skipped
 from outcrop.core.protocols import Embedder, Matrix, Publisher, Source, VectorStore
 from outcrop.core.reports import BuildReport, Plan, Progress
-from outcrop.core.rows import DEFAULT_BUILDERS, Known, Moved, Pending
+from outcrop.core.rows import DEFAULT_BUILDERS, Pending, StoredArtifact, TransferCounts
 from outcrop.embedders.http.consent import announce
 from outcrop.errors import EmbedderError
 from outcrop.indexing import ingest
@@ -45,7 +45,7 @@ REPORT_SECONDS = 0.1
 
 
 @dataclass(slots=True)
-class Tally:
+class EmbeddingCounts:
     """What went through the model so far."""
 
     embedded: int = 0
@@ -81,7 +81,7 @@ def build(
     """
     started = time.perf_counter()
     report = _throttled(progress or (lambda _: None))
-    tally = Tally()
+    tally = EmbeddingCounts()
     space = embedder.space
     with store.writing():
         before = None if store.interrupted() else store.built()
@@ -96,7 +96,7 @@ def build(
                 # What was withdrawn from the public must not stay public because a model failed.
                 publisher.withdraw_others(hashes - done.added, space)
             raise
-        moved = Moved(0, 0)
+        moved = TransferCounts(0, 0)
         if publisher is not None:
             moved = publisher.publish(
                 hashes,
@@ -135,7 +135,7 @@ def plan(source: Source, store: VectorStore, embedder: Embedder, scope: Scope = 
     refs, left_out = scope.choose(listing)
     outdated = cutter.outdated(refs, known)
     again = {ref.hash for ref in outdated}
-    fresh: dict[str, Known] = {}
+    fresh: dict[str, StoredArtifact] = {}
     lengths: dict[bytes, int] = {}
     skipped, new = [*left_out, *scope.unlisted(refs, left_out)], 0
     for ref, outcome in zip(outdated, source.read(outdated), strict=True):
@@ -173,7 +173,7 @@ def plan(source: Source, store: VectorStore, embedder: Embedder, scope: Scope = 
 def embed_pending(
     store: VectorStore,
     embedder: Embedder,
-    tally: Tally,
+    tally: EmbeddingCounts,
     report: Report,
     wanted: Filter,
     revision: str | None = None,

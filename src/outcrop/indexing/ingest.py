@@ -14,7 +14,7 @@ from outcrop import chunking
 from outcrop.core.model import Artifact, Chunk, Listing, MediaNote, Part, Ref, Skipped, SkipReason, Space
 from outcrop.core.protocols import Source, VectorStore
 from outcrop.core.reports import Progress
-from outcrop.core.rows import Digested, Entry, Known, Member, View
+from outcrop.core.rows import Digested, Entry, Member, StoredArtifact, View
 from outcrop.errors import FormatError
 from outcrop.indexing.scope import Scope
 from outcrop.text import decoding
@@ -71,14 +71,14 @@ class Cutter:
     def __init__(self, rules: str) -> None:
         self._rules = rules
 
-    def outdated(self, refs: Iterable[Ref], known: Mapping[str, Known]) -> list[Ref]:
+    def outdated(self, refs: Iterable[Ref], known: Mapping[str, StoredArtifact]) -> list[Ref]:
         """One ref per artifact that the store does not have, or has in another form."""
         first: dict[str, Ref] = {}
         for ref in refs:
             first.setdefault(ref.hash, ref)
         return [ref for ref in first.values() if not self.is_current(ref, known.get(ref.hash))]
 
-    def is_current(self, ref: Ref, known: Known | None) -> bool:
+    def is_current(self, ref: Ref, known: StoredArtifact | None) -> bool:
         """Whether what is stored of an artifact is what would be stored now."""
         if known is None or known.version != ref.version:
             return False
@@ -217,7 +217,7 @@ def digest(chunk: Chunk) -> bytes:
     return hashlib.sha256(chunking.passage(chunk).encode("utf-8", "surrogatepass")).digest()
 
 
-def refused(refs: Iterable[Ref], known: Mapping[str, Known], scope: Scope) -> Iterator[Skipped]:
+def refused(refs: Iterable[Ref], known: Mapping[str, StoredArtifact], scope: Scope) -> Iterator[Skipped]:
     """What is left out by a verdict that the store remembers, or because this build takes nothing of it."""
     for ref in refs:
         verdict = known.get(ref.hash)
@@ -230,7 +230,7 @@ def refused(refs: Iterable[Ref], known: Mapping[str, Known], scope: Scope) -> It
             yield Skipped(ref.path or ref.hash, SkipReason.EXCLUDED, ONLY_RAW, ref.hash)
 
 
-def known_of(entry: Entry) -> Known:
+def known_of(entry: Entry) -> StoredArtifact:
     """What the store will remember of an artifact."""
     parts = frozenset(item.chunk.part for item in entry.chunks) - {Part.WHOLE}
-    return Known(entry.ref.version, entry.recipe, entry.skip, entry.detail, parts or frozenset({Part.WHOLE}))
+    return StoredArtifact(entry.ref.version, entry.recipe, entry.skip, entry.detail, parts or frozenset({Part.WHOLE}))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from outcrop.core.model import Filter, Kind, Listing, Part, Ref, Skipped, SkipReason
 from outcrop.core.names import check_corpus
-from outcrop.core.rows import DEFAULT_BUILDERS, Known, Member
+from outcrop.core.rows import DEFAULT_BUILDERS, Member, StoredArtifact
 from outcrop.errors import UsageError
 from outcrop.text.globs import compiled
 
@@ -83,11 +83,11 @@ class Scope:
             if entry not in named and not (_WILD.search(entry) and any(map(_covering([entry]), there)))
         ]
 
-    def takes(self, known: Known) -> bool:
+    def takes(self, known: StoredArtifact) -> bool:
         """Whether any part of an artifact belongs somewhere."""
         return self.raw_cells or known.parts != _RAW_ALONE
 
-    def members(self, ref: Ref, known: Known) -> Iterator[Member]:
+    def members(self, ref: Ref, known: StoredArtifact) -> Iterator[Member]:
         """Where an artifact belongs.
 
         A notebook's Markdown cells are documents, its code cells code of the corpus that is built; its raw cells belong

@@ -14,7 +14,7 @@ from outcrop.core.protocols import Embedder, VectorStore
 from outcrop.core.reports import UpsertReport
 from outcrop.core.rows import Digested, Entry, RecordEntry
 from outcrop.errors import UsageError
-from outcrop.indexing.build import Tally, embed_pending
+from outcrop.indexing.build import EmbeddingCounts, embed_pending
 from outcrop.indexing.ingest import digest
 
 
@@ -34,7 +34,7 @@ def upsert(records: Sequence[Record], corpus: str, store: VectorStore, embedder:
     """
     started = time.perf_counter()
     entries = {record.id: _entry(record, place) for place, record in enumerate(records)}
-    tally = Tally()
+    tally = EmbeddingCounts()
     with store.writing():
         done = store.upsert(corpus, list(entries.values()), embedder.space)
         # Nobody's build put records in, so that no build takes them out.

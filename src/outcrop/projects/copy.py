@@ -10,7 +10,7 @@ import numpy as np
 from outcrop.core.model import Filter, Kind, Part, Ref, Space
 from outcrop.core.protocols import Vector, VectorStore
 from outcrop.core.reports import Progress
-from outcrop.core.rows import IMPORTED, Digested, Entry, Known, Member, Project
+from outcrop.core.rows import IMPORTED, Digested, Entry, Member, Project, StoredArtifact
 from outcrop.errors import StoreDamaged
 from outcrop.indexing.ingest import Report
 from outcrop.indexing.scope import corpus_of
@@ -40,12 +40,12 @@ class Material:
     """
 
     members: Sequence[Member]
-    known: Mapping[str, Known]
+    known: Mapping[str, StoredArtifact]
     read: Callable[[Sequence[str]], Iterable[Read]]
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class ImportCounts:
     """What came in.
 
     Attributes:
@@ -81,7 +81,7 @@ def as_members(members: Iterable[Member], kind: Kind | None, matches: Callable[[
     ]
 
 
-def bring(store: VectorStore, project: Project, material: Material, report: Report) -> Brought:
+def bring(store: VectorStore, project: Project, material: Material, report: Report) -> ImportCounts:
     """Make a project of the store hold what its peer has. The caller is the store's writer.
 
     Everything is copied before any of it is placed, so that an import that is stopped, or that fails, leaves what was
@@ -126,10 +126,10 @@ def bring(store: VectorStore, project: Project, material: Material, report: Repo
     reused += flush()
     store.place_project(project, material.members)
     report(Progress("writing", len(fresh), len(fresh)))
-    return Brought(len(fresh), len(parts) - len(fresh), len(mine.keys() - parts.keys()), reused)
+    return ImportCounts(len(fresh), len(parts) - len(fresh), len(mine.keys() - parts.keys()), reused)
 
 
-def _has(mine: Known | None, theirs: Known, parts: set[Part]) -> bool:
+def _has(mine: StoredArtifact | None, theirs: StoredArtifact, parts: set[Part]) -> bool:
     """Whether the store has an artifact as its peer has it, with all parts that are wanted."""
     return (
         mine is not None and (mine.version, mine.recipe) == (theirs.version, theirs.recipe) and parts <= set(mine.parts)
@@ -140,7 +140,7 @@ def entries_of(
     store: VectorStore,
     hashes: Sequence[str],
     members: Mapping[str, Member],
-    known: Mapping[str, Known],
+    known: Mapping[str, StoredArtifact],
     space: Space,
 ) -> Iterator[Read]:
     """Artifacts of a peer's store, as ``Material.read`` gives them.

@@ -21,7 +21,7 @@ from outcrop.core.names import check_project
 from outcrop.core.protocols import Guard, Source, TransferStore
 from outcrop.core.reports import Progress
 from outcrop.errors import BlobError, IndexMissing, OutcropError, SpaceMismatch, StoreError, UsageError
-from outcrop.sources.discover import Place, find_root, open_source
+from outcrop.sources.discover import FoundRoot, find_root, open_source
 from outcrop.sources.folder import FolderSource
 from outcrop.sources.options import Options
 from outcrop.sources.paths import to_bytes, to_slug, to_text
@@ -131,7 +131,7 @@ def withheld(source: Source | None, versions: Mapping[str, str]) -> frozenset[st
     return source.withheld(versions) if isinstance(source, Guard) else frozenset()
 
 
-def _found(path: Path, own_store: Path) -> tuple[Place, Source]:
+def _found(path: Path, own_store: Path) -> tuple[FoundRoot, Source]:
     place = find_root(path)
     settings = load_settings(place.root)
     options = Options(settings.max_bytes, settings.exclude, settings.include_secrets, settings.kinds)
@@ -208,7 +208,7 @@ def _look_at(store: SqliteStore, source: Source, settings: Settings, space: Spac
 
 
 def _of_blobs(
-    place: Place,
+    place: FoundRoot,
     source: Source,
     settings: Settings,
     space: Space,
@@ -281,7 +281,7 @@ def _members(path: Path) -> Members:
     return found
 
 
-def _place(place: Place) -> str:
+def _place(place: FoundRoot) -> str:
     """The path that finds it again: of a Fossil repository that of its file, unless it was found from a checkout."""
     alone = place.fossil is not None and place.fossil.checkout is None
     return spelled(place.fossil.repository if place.fossil is not None and alone else place.root)

@@ -29,7 +29,7 @@ from outcrop.projects.python_modules import (
     is_deprecated,
     parse,
 )
-from outcrop.projects.python_newdocs import Note, read_notes
+from outcrop.projects.python_newdocs import AddedDoc, read_notes
 
 VERSION = 1
 """Raised whenever other names are found, or the same are cut otherwise."""
@@ -47,7 +47,7 @@ _TWINS = frozenset({"ntpath", "genericpath", "nturl2path"})
 
 _SHOWN_DECORATORS = ("property", "cached_property", "classmethod", "staticmethod", "abstractmethod", "contextmanager")
 
-Target = tuple[Module, Definition] | Note
+Target = tuple[Module, Definition] | AddedDoc
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +153,10 @@ class _Names:
     def __init__(self, modules: dict[str, Module], stubs: dict[str, Module]) -> None:
         self._modules = modules
         self._stubs = stubs
-        self._notes: dict[tuple[str, str], Note] = {}
+        self._notes: dict[tuple[str, str], AddedDoc] = {}
         for module in modules.values():
             for place, name, member, note in read_notes(module):
-                known = self._notes.setdefault((place, name), Note(module))
+                known = self._notes.setdefault((place, name), AddedDoc(module))
                 if member is None:
                     known.module, known.node = note.module, note.node
                 else:
@@ -238,7 +238,7 @@ class _Names:
 
 def _describe(target: Target, name: str) -> Iterator[tuple[Module, _Piece]]:
     """The lines that say what a public name is, and those of its members."""
-    if isinstance(target, Note):
+    if isinstance(target, AddedDoc):
         for note, called in ((target, name), *((note, f"{name}.{key}") for key, note in target.members.items())):
             if note.node is not None and not _is_private(called.rsplit(".", 1)[-1]):
                 yield note.module, _Piece(note.node.lineno, note.node.end_lineno or note.node.lineno, called)

@@ -13,7 +13,7 @@ from outcrop.projects.python_modules import ADD_NEWDOC, Module
 
 
 @dataclass(eq=False)
-class Note:
+class AddedDoc:
     """What is said of one compiled name.
 
     Attributes:
@@ -24,10 +24,10 @@ class Note:
 
     module: Module
     node: ast.expr | None = None
-    members: dict[str, Note] = field(default_factory=dict)
+    members: dict[str, AddedDoc] = field(default_factory=dict)
 
 
-def read_notes(module: Module) -> Iterator[tuple[str, str, str | None, Note]]:
+def read_notes(module: Module) -> Iterator[tuple[str, str, str | None, AddedDoc]]:
     """Module and name of what is described, name of the member or None, and what is said."""
     if ADD_NEWDOC not in "\n".join(module.lines):
         return
@@ -48,7 +48,7 @@ def read_notes(module: Module) -> Iterator[tuple[str, str, str | None, Note]]:
             found = None
         if found is not None:
             place, name, member, doc = found
-            yield place, name, member, Note(module, doc)
+            yield place, name, member, AddedDoc(module, doc)
 
 
 def _inside(function: ast.FunctionDef) -> ast.Call | None:

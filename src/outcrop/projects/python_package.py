@@ -10,13 +10,13 @@ from outcrop import chunking
 from outcrop.app.index import Index
 from outcrop.core.model import Filter, Kind, Part, Skipped
 from outcrop.core.reports import Progress
-from outcrop.core.rows import IMPORTED, Digested, Entry, Known, Member, Project
+from outcrop.core.rows import IMPORTED, Digested, Entry, Member, Project, StoredArtifact
 from outcrop.errors import SourceError
-from outcrop.indexing.build import Tally, embed_pending
+from outcrop.indexing.build import EmbeddingCounts, embed_pending
 from outcrop.indexing.ingest import Report, digest
 from outcrop.indexing.scope import corpus_of
 from outcrop.projects import copy, python_api, python_env
-from outcrop.projects.copy import Brought, Material, Read
+from outcrop.projects.copy import ImportCounts, Material, Read
 from outcrop.projects.python_api import Reading
 from outcrop.projects.python_env import STDLIB, Interpreter, Package
 
@@ -27,7 +27,7 @@ RECIPE = f"{chunking.VERSION}/python-api/{python_api.VERSION}"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPackage:
     """An installed package.
 
     Attributes:
@@ -45,12 +45,12 @@ class Found:
 class Done:
     """What importing a package did: what came in, passages that went through the model, files that cannot be read."""
 
-    brought: Brought
+    brought: ImportCounts
     embedded: int
     skipped: Sequence[Skipped]
 
 
-def find(index: Index, package: str, executable: Path | None) -> Found:
+def find(index: Index, package: str, executable: Path | None) -> FoundPackage:
     """A package that is installed here.
 
     Raises:
@@ -59,7 +59,7 @@ def find(index: Index, package: str, executable: Path | None) -> Found:
     """
     interpreter = python_env.find_interpreter(executable, index.source.root)
     found = python_env.find_package(interpreter, package)
-    return Found(interpreter, found, STDLIB if package == STDLIB else found.name)
+    return FoundPackage(interpreter, found, STDLIB if package == STDLIB else found.name)
 
 
 def slug_of(item: str, version: str) -> str:
@@ -67,7 +67,7 @@ def slug_of(item: str, version: str) -> str:
     return Package("python" if item == STDLIB else item, version, Path(), ()).slug
 
 
-def bring(index: Index, found: Found, project: Project, report: Report) -> Done:
+def bring(index: Index, found: FoundPackage, project: Project, report: Report) -> Done:
     """Read a package, store what is new or changed in it, and embed that. The caller is the store's writer.
 
     Raises:
@@ -80,13 +80,13 @@ def bring(index: Index, found: Found, project: Project, report: Report) -> Done:
     known = store.known(project.name)
     whole = embedded == chunks and all(each.recipe == RECIPE for each in known.values())
     if whole and before is not None and replace(before, imported=project.imported) == project:
-        return Done(Brought(0, len(known), 0, 0), 0, ())
+        return Done(ImportCounts(0, len(known), 0, 0), 0, ())
     reading = python_api.read_api(found.package, lambda done, total: report(Progress("chunking", done, total)))
     if not reading.files:
         raise SourceError(f"{found.item} has no public names that are described in Python source")
     # Without its revision until all is embedded, so that an import that was stopped does not look complete.
     brought = copy.bring(store, replace(project, revision=""), _material(reading), report)
-    tally = Tally()
+    tally = EmbeddingCounts()
     embed_pending(store, index.embedder, tally, report, Filter(projects=(project.name,)))
     store.place_project(project, _members(reading))
     return Done(brought, tally.embedded, reading.skipped)
@@ -101,7 +101,10 @@ def _material(reading: Reading) -> Material:
             for hash in hashes
         ]
 
-    known = {hash: Known(file.ref.version, RECIPE, None, "", frozenset({Part.WHOLE})) for hash, file in files.items()}
+    known = {
+        hash: StoredArtifact(file.ref.version, RECIPE, None, "", frozenset({Part.WHOLE}))
+        for hash, file in files.items()
+    }
     return Material(_members(reading), known, read)
 
 

@@ -16,11 +16,11 @@ from outcrop.app.index import Index
 from outcrop.core.model import Kind, Skipped, Space
 from outcrop.core.names import check_project
 from outcrop.core.reports import Progress, ProjectReport, ProjectStatus
-from outcrop.core.rows import Known, Member, Project
+from outcrop.core.rows import Member, Project, StoredArtifact
 from outcrop.errors import NotARepository, OutcropError, SpaceMismatch, StoreLocked, UnknownProject, UsageError
 from outcrop.projects import copy, python_package
 from outcrop.projects import peer as peers
-from outcrop.projects.copy import Brought, Material
+from outcrop.projects.copy import ImportCounts, Material
 from outcrop.projects.peer import Peer
 from outcrop.projects.python_package import PYTHON
 from outcrop.text.globs import path_matcher
@@ -189,7 +189,7 @@ class _Moved(Exception):
     """The peer's index changed while it was read."""
 
 
-def _bring(index: Index, peer: Peer, project: Project, report: Report) -> Brought:
+def _bring(index: Index, peer: Peer, project: Project, report: Report) -> ImportCounts:
     """Copy what is wanted of a peer, as it is at one moment."""
     matches = path_matcher(project.paths) if project.paths else None
     there, known = _contents(peer)
@@ -222,7 +222,7 @@ def _bring(index: Index, peer: Peer, project: Project, report: Report) -> Brough
     return brought
 
 
-def _contents(peer: Peer) -> tuple[Sequence[Member], Mapping[str, Known]]:
+def _contents(peer: Peer) -> tuple[Sequence[Member], Mapping[str, StoredArtifact]]:
     """What a peer's own builds put into it, and what it remembers of that, as it was when it was opened."""
     try:
         with peer.store.snapshot():
@@ -246,7 +246,7 @@ def _unembedded(peer: Peer, hashes: Collection[str]) -> frozenset[str]:
 
 
 def _import_package(
-    index: Index, found: python_package.Found, name: str, replaced: str, report: Report
+    index: Index, found: python_package.FoundPackage, name: str, replaced: str, report: Report
 ) -> ProjectReport:
     started = time.perf_counter()
     space = _space(index)
@@ -332,7 +332,7 @@ def _versions(index: Index, project: Project) -> Mapping[str, str]:
 def _report(
     index: Index,
     project: Project,
-    brought: Brought,
+    brought: ImportCounts,
     started: float,
     embedded: int = 0,
     replaced: str = "",

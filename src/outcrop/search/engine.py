@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from outcrop.core.model import Answer, Copy, Filter, Hit, Mode, Space, Stale
 from outcrop.core.protocols import Embedder, Guard, Source, Vector, VectorStore
-from outcrop.core.rows import Found, Passage, State
+from outcrop.core.rows import Passage, ScoredChunk, State
 from outcrop.errors import BadEmbedding, EmbedderError, IndexMissing, SpaceMismatch, StoreError
 from outcrop.search import parse, query, ranking, spelling
 from outcrop.search import query as request
@@ -72,8 +72,8 @@ class _Findings:
         percent: How much of the index is embedded, where that is not all.
     """
 
-    dense: Sequence[Found]
-    by_words: Sequence[Found]
+    dense: Sequence[ScoredChunk]
+    by_words: Sequence[ScoredChunk]
     products: Mapping[int, float]
     passages: Mapping[int, Passage]
     percent: int | None
@@ -148,12 +148,14 @@ def _find(
     return _Findings(dense, by_words, products, passages, None if whole else 100 * embedded // chunks)
 
 
-def _by_words(store: VectorStore, words: Sequence[str], reading: Reading, k: int, wanted: Filter) -> Sequence[Found]:
+def _by_words(
+    store: VectorStore, words: Sequence[str], reading: Reading, k: int, wanted: Filter
+) -> Sequence[ScoredChunk]:
     """What holds the words; and what is named as the question says, which is lost among its uses where it is famous."""
     found = list(store.keyword(words, k, wanted))
     there = {item.id for item in found}
     for name in sorted(reading.identifiers | ({reading.symbol} if reading.symbol else set()))[:NAMES]:
-        found += [Found(id, 0.0) for id in store.defining(name, NAMED, wanted) if id not in there]
+        found += [ScoredChunk(id, 0.0) for id in store.defining(name, NAMED, wanted) if id not in there]
         there = {item.id for item in found}
     return found
 
@@ -205,7 +207,7 @@ def _embed_question(question: Question, state: State | None, embedder: Embedder)
 def keyword_answer(
     question: Question,
     passages: Mapping[int, Passage],
-    found: Sequence[Found],
+    found: Sequence[ScoredChunk],
     words: Sequence[str],
     reason: str | None,
     stale: Stale | None,
@@ -223,7 +225,7 @@ def keyword_answer(
     return Answer(Mode.KEYWORD, reason, stale, None, tuple(hits))
 
 
-def _ways(dense: Sequence[Found], by_words: Sequence[Found]) -> Mapping[int, Mode]:
+def _ways(dense: Sequence[ScoredChunk], by_words: Sequence[ScoredChunk]) -> Mapping[int, Mode]:
     """By which half each candidate was found."""
     near, worded = {found.id for found in dense}, {found.id for found in by_words}
     return {

@@ -11,13 +11,13 @@ from outcrop.errors import NotARepository, UsageError
 from outcrop.sources.folder import FolderSource
 from outcrop.sources.git.source import GitSource
 from outcrop.sources.options import Options
-from outcrop.vcs.fossil import Location, find_fossil
+from outcrop.vcs.fossil import FossilLocation, find_fossil
 from outcrop.vcs.git import Repository
 from outcrop.vcs.git_repository import discover, is_ignored
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FoundRoot:
     """What encloses a path, before any setting is known.
 
     Attributes:
@@ -30,12 +30,12 @@ class Place:
 
     root: Path
     repository: Repository | None = None
-    fossil: Location | None = None
+    fossil: FossilLocation | None = None
     rev: str | None = None
     branch: str | None = None
 
 
-def find_root(path: Path, rev: str | None = None, branch: str | None = None) -> Place:
+def find_root(path: Path, rev: str | None = None, branch: str | None = None) -> FoundRoot:
     """Find the source that a path belongs to.
 
     A Fossil repository is named by its file or by any folder of a checkout. A folder inside a git repository means the
@@ -59,20 +59,20 @@ def find_root(path: Path, rev: str | None = None, branch: str | None = None) -> 
     repository = discover(folder)
     fossil = find_fossil(place, repository.top if repository else None) if rev is None else None
     if fossil is not None:
-        return Place(fossil.checkout or fossil.repository.parent, fossil=fossil, branch=branch)
+        return FoundRoot(fossil.checkout or fossil.repository.parent, fossil=fossil, branch=branch)
     if branch is not None:
         raise UsageError(f"{path} is not in a Fossil repository, so it has no --branch", "In git, name it with --rev")
     if repository is not None and not (rev is None and is_ignored(repository, folder)):
-        return Place(repository.top, repository, rev=rev)
+        return FoundRoot(repository.top, repository, rev=rev)
     if rev is not None:
         raise NotARepository(f"{path} is not in a git repository, so it has no commit {rev}", "Leave the commit out")
     if place != folder:
         raise NotARepository(f"{path} is a file, not a folder", f"Name its folder: {folder}")
     indexed = (parent for parent in (folder, *folder.parents) if _has_own_index(parent))
-    return Place(next(indexed, folder))
+    return FoundRoot(next(indexed, folder))
 
 
-def open_source(place: Place, options: Options) -> Source:
+def open_source(place: FoundRoot, options: Options) -> Source:
     """The source at a place, under these settings.
 
     Raises:

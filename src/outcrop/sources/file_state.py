@@ -8,7 +8,7 @@ import stat
 import time
 from collections.abc import Callable
 
-from outcrop.core.model import Seen, Skipped, SkipReason
+from outcrop.core.model import FileState, Skipped, SkipReason
 from outcrop.sources.paths import to_bytes
 from outcrop.sources.selection import INTERNAL
 
@@ -16,7 +16,7 @@ Digest = Callable[[bytes], str]
 """The content address of a file's bytes, lower-case hex."""
 
 UNTRUSTED = -1
-"""In :attr:`Seen.mtime_ns`: the file had been written so recently that its time proves nothing."""
+"""In :attr:`FileState.mtime_ns`: the file had been written so recently that its time proves nothing."""
 
 _FINE_NS = 50_000_000
 _COARSE_NS = 2_000_000_000
@@ -27,7 +27,7 @@ def time_of(status: os.stat_result) -> int:
     return max(status.st_mtime_ns, status.st_ctime_ns)
 
 
-def is_untouched(seen: Seen | None, status: os.stat_result) -> bool:
+def is_untouched(seen: FileState | None, status: os.stat_result) -> bool:
     """Whether the hash in ``seen`` still holds, judged without reading."""
     return (
         seen is not None
@@ -37,7 +37,7 @@ def is_untouched(seen: Seen | None, status: os.stat_result) -> bool:
     )
 
 
-def remember(status: os.stat_result, hash: str, looked_ns: int) -> Seen:
+def remember(status: os.stat_result, hash: str, looked_ns: int) -> FileState:
     """The state behind a hash, for the next listing.
 
     A file may be written once more within the same tick of the file system's clock, and then look the same. So a file
@@ -52,7 +52,7 @@ def remember(status: os.stat_result, hash: str, looked_ns: int) -> Seen:
     changed = time_of(status)
     tick = _FINE_NS if changed % 1_000_000 else _COARSE_NS
     time_ns = UNTRUSTED if abs(looked_ns - changed) < tick else changed
-    return Seen(status.st_size, time_ns, status.st_ino, hash)
+    return FileState(status.st_size, time_ns, status.st_ino, hash)
 
 
 def reason_of(error: OSError, path: str) -> Skipped:

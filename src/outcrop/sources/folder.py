@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from outcrop.core.model import Artifact, Listing, Ref, Seen, Skipped, SkipReason
+from outcrop.core.model import Artifact, FileState, Listing, Ref, Skipped, SkipReason
 from outcrop.errors import NotARepository, SourceError
 from outcrop.sources import media
 from outcrop.sources.file_state import (
@@ -107,7 +107,7 @@ class FolderSource:
             pass
         return Places(frozenset(os.fsdecode((self._base + folder).rstrip(b"/") or b"/") for folder in entered))
 
-    def revision(self, seen: Mapping[str, Seen]) -> str:
+    def revision(self, seen: Mapping[str, FileState]) -> str:
         """Digest of every path and content, read anew only where a file was touched without changing its size."""
         items: dict[str, str] = {}
         for path, name, status in self._walk([], seen):
@@ -122,7 +122,7 @@ class FolderSource:
                     items[path] = digest(outcome[0])
         return _revision(items, self._options.mark)
 
-    def artifacts(self, seen: Mapping[str, Seen]) -> Listing:
+    def artifacts(self, seen: Mapping[str, FileState]) -> Listing:
         """List everything. Files whose state is not in ``seen`` are read to be hashed.
 
         Raises:
@@ -130,7 +130,7 @@ class FolderSource:
         """
         skipped: list[Skipped] = []
         refs: list[Ref] = []
-        states: dict[str, Seen] = {}
+        states: dict[str, FileState] = {}
         items: dict[str, str] = {}
         for path, name, status in self._walk(skipped, {}):
             state = seen.get(path)
@@ -169,7 +169,7 @@ class FolderSource:
             yield self._selection.to_artifact(ref, path, data)
 
     def _walk(
-        self, skipped: list[Skipped], accepted: Mapping[str, Seen], entered: list[bytes] | None = None
+        self, skipped: list[Skipped], accepted: Mapping[str, FileState], entered: list[bytes] | None = None
     ) -> Iterator[Candidate]:
         """Every regular file that rules and names let through. Ignored folders are not entered, links not followed.
 
@@ -222,7 +222,7 @@ class FolderSource:
                     pending.append((inside + b"/", path + "/", git, own))
 
     def _look(
-        self, path: str, entry: os.DirEntry[bytes], skipped: list[Skipped], known: Seen | None
+        self, path: str, entry: os.DirEntry[bytes], skipped: list[Skipped], known: FileState | None
     ) -> os.stat_result | None:
         """The status of a file that may be read, or None after noting why it may not."""
         try:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from outcrop.core.model import Skipped, SkipReason
-from outcrop.core.rows import Moved
+from outcrop.core.rows import TransferCounts
 from outcrop.errors import BlobError, StoreError, StoreFull, UsageError
 from outcrop.transfer import blob, members
 
@@ -72,7 +72,7 @@ class DirectoryTransfer:
             if data is not None:
                 yield name, data
 
-    def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> Moved:
+    def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> TransferCounts:
         """Store files and withdraw others, each at once or not at all; equal files are left alone.
 
         Args:
@@ -91,7 +91,7 @@ class DirectoryTransfer:
         gone = [name for name in removes if name in there and name not in adds]
         fresh = [name for name, data in adds.items() if name not in there or self.read(name) != data]
         if not fresh and not gone:
-            return Moved(0, 0)
+            return TransferCounts(0, 0)
         self._claim()
         try:
             for name in fresh:
@@ -100,7 +100,7 @@ class DirectoryTransfer:
                 (self._root / name).unlink(missing_ok=True)
         except OSError as error:
             raise _explain(error, self._root) from error
-        return Moved(len(fresh), len(gone))
+        return TransferCounts(len(fresh), len(gone))
 
     def _listed(self) -> list[str]:
         try:

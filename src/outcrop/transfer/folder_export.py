@@ -11,13 +11,13 @@ import numpy as np
 from outcrop.core.model import Kind, Part, Ref, Skipped, SkipReason, Space
 from outcrop.core.protocols import Matrix, Source, TransferStore, VectorStore
 from outcrop.core.reports import ImportReport, Progress
-from outcrop.core.rows import DEFAULT_BUILDERS, Digested, Entry, Member, Moved, View
+from outcrop.core.rows import DEFAULT_BUILDERS, Digested, Entry, Member, TransferCounts, View
 from outcrop.errors import BlobError
 from outcrop.indexing.ingest import Report, digest
 from outcrop.indexing.scope import DOCS, corpus_of
 from outcrop.transfer import blob, members, sync
 from outcrop.transfer.blob import Note
-from outcrop.transfer.members import Listed, Members, Standing
+from outcrop.transfer.members import Listed, Location, Members
 
 RECIPE = "export"
 """Of artifacts that were taken as an export has them; a build of their source cuts them anew."""
@@ -32,12 +32,12 @@ class Exported:
 
     Attributes:
         entry: Its passages, as a store takes them; ``entry.ref`` has its hash, and the first place where it stands.
-        standings: Every place.
+        locations: Every place.
         vectors: float32 ``[n, dim]``, L2-normalised, one row a passage.
     """
 
     entry: Entry
-    standings: Sequence[Standing]
+    locations: Sequence[Location]
     vectors: Matrix
 
 
@@ -49,7 +49,7 @@ def write(
     space: Space,
     revision: str,
     places: Mapping[str, str] | None = None,
-) -> Moved:
+) -> TransferCounts:
     """Lay out blobs and the file that says where their artifacts stand.
 
     An export that is stopped on the way has no ``members.json``, and its blobs are all of the space that it names.
@@ -66,8 +66,8 @@ def write(
     Raises:
         StoreError: Nothing can be written.
     """
-    standings = _standings(store, hashes, places)
-    encoded = members.encode(_members(source, store, standings, space, revision))
+    locations = _standings(store, hashes, places)
+    encoded = members.encode(_members(source, store, locations, space, revision))
     # What did not change is left alone, so that the folder's own history and backups stay small.
     before = transfer.read(members.NAME)
     there = sync.current(transfer)
@@ -187,35 +187,35 @@ def bring_in(
 
 def _standings(
     store: VectorStore, hashes: Collection[str], places: Mapping[str, str] | None
-) -> dict[str, set[Standing]]:
+) -> dict[str, set[Location]]:
     """Where each artifact stands, as far as that may be known.
 
     The same content may stand at other paths too, that are nobody's business: those of untracked copies.
     """
-    found: dict[str, set[Standing]] = {}
-    hidden: dict[str, set[Standing]] = {}
+    found: dict[str, set[Location]] = {}
+    hidden: dict[str, set[Location]] = {}
     for member in members_of(store):
         if member.hash in hashes:
             known = places is None or member.path is None or member.path in places
             side = found if known else hidden
-            side.setdefault(member.hash, set()).add(Standing(member.path, member.kind, member.part))
+            side.setdefault(member.hash, set()).add(Location(member.path, member.kind, member.part))
     for path, hash in (places or {}).items():
-        # Moved in the working tree alone: it stands where it stood.
+        # TransferCounts in the working tree alone: it stands where it stood.
         if hash in hidden and hash not in found:
             found[hash] = {replace(standing, path=path) for standing in hidden[hash]}
     return found
 
 
 def _members(
-    source: Source, store: VectorStore, standings: Mapping[str, Collection[Standing]], space: Space, revision: str
+    source: Source, store: VectorStore, locations: Mapping[str, Collection[Location]], space: Space, revision: str
 ) -> Members:
     artifacts: dict[str, Listed] = {}
-    wanted = sorted(standings)
+    wanted = sorted(locations)
     for start in range(0, len(wanted), sync.BATCH_ARTIFACTS):
         some = store.embedded_chunks(space, wanted[start : start + sync.BATCH_ARTIFACTS])
         for hash, chunks in some.items():
             if chunks and all(item.vector is not None for item in chunks):
-                at = sorted(standings[hash], key=lambda item: (item.path or "", item.part, item.kind))
+                at = sorted(locations[hash], key=lambda item: (item.path or "", item.part, item.kind))
                 passages = [replace(item.chunk, text="") for item in chunks]
                 artifacts[hash] = Listed(hash, at, passages, chunks[0].media)
     return Members(source.type, source.project, revision, artifacts)
@@ -234,7 +234,7 @@ def _exported(listed: Listed, data: bytes, space: Space) -> Exported:
     if not records or [record.seq for record in records] != [chunk.seq for chunk in listed.chunks]:
         raise BlobError(f"its passages are not those that {members.NAME} lists")
     chunks = [replace(chunk, text=record.text) for chunk, record in zip(listed.chunks, records, strict=True)]
-    first = listed.standings[0]
+    first = listed.locations[0]
     return Exported(
         Entry(
             Ref(listed.hash, first.kind, first.path, listed.hash),
@@ -242,14 +242,14 @@ def _exported(listed: Listed, data: bytes, space: Space) -> Exported:
             [Digested(chunk, digest(chunk)) for chunk in chunks],
             media=listed.media,
         ),
-        listed.standings,
+        listed.locations,
         np.stack([record.vector for record in records]),
     )
 
 
 def _placed(item: Exported) -> Iterator[Member]:
     """Where an artifact belongs, as a build would say."""
-    for standing in item.standings:
+    for standing in item.locations:
         if standing.part is Part.WHOLE:
             corpus = builder = corpus_of(standing.kind)
         else:

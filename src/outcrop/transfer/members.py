@@ -24,7 +24,7 @@ MOST_LINES = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Location:
     """One place at which an artifact, or a part of it, stands."""
 
     path: str | None
@@ -38,13 +38,13 @@ class Listed:
 
     Attributes:
         hash: Its content address.
-        standings: Where it stands; one at least.
+        locations: Where it stands; one at least.
         chunks: Its passages in the order of ``seq``, with empty texts: these are in its blob.
         media: Of a media manifest: where its asset is, and what was read for it.
     """
 
     hash: str
-    standings: Sequence[Standing]
+    locations: Sequence[Location]
     chunks: Sequence[Chunk]
     media: MediaNote | None = None
 
@@ -113,7 +113,7 @@ def _values(listed: Listed) -> dict[str, Any]:
         "hash": listed.hash,
         "at": [
             {"path": item.path, "kind": item.kind} | ({"part": item.part} if item.part else {})
-            for item in listed.standings
+            for item in listed.locations
         ],
         "chunks": [_chunk_values(chunk) for chunk in listed.chunks],
     }
@@ -138,17 +138,17 @@ def _chunk_values(chunk: Chunk) -> dict[str, Any]:
 
 
 def _listed(values: dict[str, Any]) -> Listed:
-    standings = tuple(
-        Standing(_path(item["path"]), Kind(item["kind"]), Part(item.get("part", ""))) for item in values["at"]
+    locations = tuple(
+        Location(_path(item["path"]), Kind(item["kind"]), Part(item.get("part", ""))) for item in values["at"]
     )
-    if not standings:
+    if not locations:
         raise ValueError("it stands nowhere")
     chunks = sorted(map(_chunk, values["chunks"]), key=lambda chunk: chunk.seq)
     if len({chunk.seq for chunk in chunks}) < len(chunks):
         raise ValueError("one passage stands there twice")
     media = values.get("media")
     note = None if media is None else MediaNote(_text(media["uri"]), _text(media["transcript"]))
-    return Listed(_text(values["hash"]), standings, tuple(chunks), note)
+    return Listed(_text(values["hash"]), locations, tuple(chunks), note)
 
 
 def _chunk(values: dict[str, Any]) -> Chunk:

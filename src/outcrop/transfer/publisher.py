@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from outcrop.core.model import Space
 from outcrop.core.protocols import Guard, Publisher, Source, TransferStore, VectorStore, override
-from outcrop.core.rows import Known, Moved
+from outcrop.core.rows import StoredArtifact, TransferCounts
 from outcrop.transfer import blob, sync
 
 
@@ -27,7 +27,7 @@ class BlobPublisher(Publisher):
         self._source = source
         self._store = store
         self._transfer = transfer
-        self._known: Mapping[str, Known] = {}
+        self._known: Mapping[str, StoredArtifact] = {}
 
     @override
     def withdraw_hidden(self) -> int:
@@ -55,10 +55,10 @@ class BlobPublisher(Publisher):
         before: str | None,
         has_new_vectors: bool,
         on_start: Callable[[], None],
-    ) -> Moved:
+    ) -> TransferCounts:
         shared = sync.current(self._transfer)
         if shared == (space, revision) and not changed and not has_new_vectors:
-            return Moved(0, 0)
+            return TransferCounts(0, 0)
         on_start()
         others = self._foreign(space)
         only = changed if shared == (space, before) else None

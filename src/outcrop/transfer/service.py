@@ -9,7 +9,7 @@ from pathlib import Path
 
 from outcrop.core.model import Kind, Space
 from outcrop.core.protocols import Publisher, Source, TransferStore, VectorStore
-from outcrop.core.reports import Exchanged, ExportReport, ImportReport, Progress
+from outcrop.core.reports import ExportReport, ImportReport, Progress, SyncReport
 from outcrop.errors import StoreError, UsageError
 
 _log = logging.getLogger("outcrop.transfer.service")
@@ -55,7 +55,7 @@ def needed(source: Source) -> TransferStore:
     return transfer
 
 
-def push(source: Source, store: VectorStore, remote: str | None, unpublished: bool = False) -> Exchanged:
+def push(source: Source, store: VectorStore, remote: str | None, unpublished: bool = False) -> SyncReport:
     """Let another copy of a repository have the vectors of this one.
 
     Args:
@@ -77,7 +77,7 @@ def push(source: Source, store: VectorStore, remote: str | None, unpublished: bo
     return _exchange(source, remote)
 
 
-def pull(source: Source, space: Space, remote: str | None) -> Exchanged:
+def pull(source: Source, space: Space, remote: str | None) -> SyncReport:
     """Get the vectors that another copy of a repository has; they are not in the tables yet.
 
     Args:
@@ -98,7 +98,7 @@ def pull(source: Source, space: Space, remote: str | None) -> Exchanged:
     return _exchange(source, remote)
 
 
-def _exchange(source: Source, url: str | None) -> Exchanged:
+def _exchange(source: Source, url: str | None) -> SyncReport:
     """Let this and another copy of a Fossil repository have the latest blobs."""
     from outcrop.transfer.fossil import remote as fossil_remote
 
@@ -108,7 +108,7 @@ def _exchange(source: Source, url: str | None) -> Exchanged:
             "the other copy has other vectors and took none of ours: your user there needs the capability y, which even"
             " the owner must be given by name (there: fossil user capabilities NAME LETTERS)"
         )
-    return Exchanged(moved.sent, moved.received, moved.refused)
+    return SyncReport(moved.sent, moved.received, moved.refused)
 
 
 def export(source: Source, store: VectorStore, folder: Path | None) -> ExportReport:

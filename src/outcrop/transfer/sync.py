@@ -15,7 +15,7 @@ from outcrop import chunking
 from outcrop.core.model import Artifact, Chunk, Filter, Ref, Skipped, SkipReason, Space
 from outcrop.core.protocols import Source, TransferStore, Vector, VectorStore
 from outcrop.core.reports import ImportReport, NormaliseReport
-from outcrop.core.rows import Embedded, Known, Moved
+from outcrop.core.rows import Embedded, StoredArtifact, TransferCounts
 from outcrop.errors import BlobError, SpaceMismatch, StoreError
 from outcrop.indexing.ingest import Cutter, Report, ingest
 from outcrop.transfer import blob
@@ -53,7 +53,7 @@ def export(
     revision: str,
     changed: Collection[str] | None = None,
     keep: Collection[str] = (),
-) -> Moved:
+) -> TransferCounts:
     """Lay out one blob per artifact, and withdraw all others.
 
     Args:
@@ -75,7 +75,7 @@ def export(
     # Another copy's blob of the same texts is as good as ours: rewriting it would only make both copies sync for ever.
     kept = {} if changed is not None else _fingerprints(transfer, space)
     fresh = sorted(hash for hash in wanted if changed is None or hash in changed or blob.name_of(hash) not in there)
-    moved = Moved(0, 0)
+    moved = TransferCounts(0, 0)
     adds: dict[str, bytes] = {}
     for start in range(0, len(fresh), BATCH_ARTIFACTS):
         for hash, chunks in store.embedded_chunks(space, fresh[start : start + BATCH_ARTIFACTS]).items():
@@ -94,7 +94,7 @@ def export(
     note = blob.encode_note(Note(space, CHUNKER, revision=revision))
     noted = transfer.read(blob.NOTE) == note
     last = transfer.replace({**adds, blob.NOTE: note}, gone & there)
-    return _plus(moved, Moved(last.added - (not noted), last.removed))
+    return _plus(moved, TransferCounts(last.added - (not noted), last.removed))
 
 
 def withdraw(transfer: TransferStore, hashes: Collection[str]) -> None:
@@ -196,7 +196,7 @@ class _BlobCutter(Cutter):
         super().__init__(rules)
         self._foreign = foreign
 
-    def is_current(self, ref: Ref, known: Known | None) -> bool:
+    def is_current(self, ref: Ref, known: StoredArtifact | None) -> bool:
         """Also what was imported before; and what was cut here stays so."""
         if super().is_current(ref, known):
             return True
@@ -388,5 +388,5 @@ def _is_fine(data: bytes, dim: int) -> bool:
     return all(abs(float(np.linalg.norm(record.vector)) - 1) <= EVEN for record in records)
 
 
-def _plus(one: Moved, other: Moved) -> Moved:
-    return Moved(one.added + other.added, one.removed + other.removed)
+def _plus(one: TransferCounts, other: TransferCounts) -> TransferCounts:
+    return TransferCounts(one.added + other.added, one.removed + other.removed)

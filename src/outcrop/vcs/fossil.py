@@ -29,7 +29,7 @@ _AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class FossilLocation:
     """Where a Fossil repository is.
 
     Attributes:
@@ -58,7 +58,7 @@ class Blob:
     shunned: bool
 
 
-def find_fossil(path: Path, top: Path | None = None) -> Location | None:
+def find_fossil(path: Path, top: Path | None = None) -> FossilLocation | None:
     """The repository that a path is, or whose checkout it lies in; None if there is none.
 
     Args:
@@ -70,11 +70,11 @@ def find_fossil(path: Path, top: Path | None = None) -> Location | None:
     """
     path = path.resolve()
     if path.is_file() and is_repository(path):
-        return Location(path, None)
+        return FossilLocation(path, None)
     for folder in (path, *path.parents):
         for name in CHECKOUT_FILES:
             if (folder / name).is_file():
-                return Location(_repository_of(folder, name), folder)
+                return FossilLocation(_repository_of(folder, name), folder)
         if folder == top:
             break
     return None

@@ -20,7 +20,7 @@ PAUSE = 0.03
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def begin_quietly(database: sqlite3.Connection) -> None:
+def begin_when_idle(database: sqlite3.Connection) -> None:
     """Begin a write transaction when nobody has one, not even for reading.
 
     After ``PATIENCE`` it takes its turn like anybody else, waiting as long as the connection's time-out says.

@@ -24,7 +24,7 @@ from repositories import make_repository
 
 import outcrop
 from outcrop.app.warm_index import Service
-from outcrop.surfaces.mcp.early_answers import ENVELOPE_VERSION, HANDSHAKE_VERSIONS, Doorman
+from outcrop.surfaces.mcp.early_answers import ENVELOPE_VERSION, HANDSHAKE_VERSIONS, EarlyResponder
 from outcrop.surfaces.mcp.server import make_server
 
 FILES: dict[str, str | bytes] = {
@@ -141,7 +141,7 @@ def answers_of_the_sdk(messages: list[dict[str, Any]], *, structured: bool) -> l
 
 
 def answers_of_the_doorman(messages: list[dict[str, Any]], *, structured: bool) -> list[Any]:
-    doorman = Doorman(structured=structured)
+    doorman = EarlyResponder(structured=structured)
     found = [doorman.answer(message) for message in messages]
     return [json.loads(answer) for message, answer in zip(messages, found, strict=True) if "id" in message and answer]
 
@@ -190,17 +190,17 @@ def test_the_doorman_knows_every_version_that_the_sdk_knows() -> None:
     ],
 )
 def test_whatever_else_is_the_sdks_and_so_is_all_that_follows(message: Any) -> None:
-    doorman = Doorman()
+    doorman = EarlyResponder()
     assert doorman.answer(message) is None
     assert doorman.answer(greeting()) is None
 
 
 def test_a_cursor_or_another_era_is_not_the_doormans_business() -> None:
-    doorman = Doorman()
+    doorman = EarlyResponder()
     assert doorman.answer(greeting()) is not None
     assert doorman.answer(INITIALIZED) is None
     assert doorman.answer(request(1, "tools/list", **META)) is None
-    doorman = Doorman()
+    doorman = EarlyResponder()
     assert doorman.answer(greeting()) is not None
     assert doorman.answer(request(1, "tools/list", cursor="x")) is None
 

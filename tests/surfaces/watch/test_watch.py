@@ -415,7 +415,7 @@ class TestFossil:
     def test_its_own_writing_wakes_it_once_and_no_more(self, bestiary: Bestiary, tmp_path: Path) -> None:
         repository = tmp_path / "zoo.fossil"
         shutil.copy(bestiary.repository, repository)
-        trigger = triggers.FileState(repository)
+        trigger = triggers.FilePolling(repository)
         assert not trigger.wait(0.1, 0.0)
         build(repository)
         assert trigger.wait(5.0, 0.0)

@@ -18,7 +18,7 @@ from outcrop.app.index import Index
 from outcrop.core.model import Kind
 from outcrop.projects import service
 from outcrop.surfaces.web import router
-from outcrop.surfaces.web.auth import Doorkeeper
+from outcrop.surfaces.web.auth import Authenticator
 from outcrop.surfaces.web.http import Reader, Request, Response, parse_query
 from outcrop.surfaces.web.pages.links import FossilLinks, links_for
 from outcrop.surfaces.web.pages.urls import Addresses
@@ -497,7 +497,7 @@ def test_other_sites_pages_are_refused(ask: Asker) -> None:
 
 
 def test_a_token_is_asked_for_and_remembered(index: Index) -> None:
-    ask = Asker(index, Doorkeeper(token="s3cret-and-long", loopback=False))
+    ask = Asker(index, Authenticator(token="s3cret-and-long", loopback=False))
     assert ask(API + "status").status == 401
     assert ask("/mcp", method="POST").status == 401
     assert ask(SEARCH).status == 401
@@ -518,7 +518,7 @@ def test_a_token_is_asked_for_and_remembered(index: Index) -> None:
 
 
 def test_the_token_can_be_typed_in(index: Index) -> None:
-    ask = Asker(index, Doorkeeper(token="s3cret-and-long", loopback=False))
+    ask = Asker(index, Authenticator(token="s3cret-and-long", loopback=False))
     form = {"content-type": "application/x-www-form-urlencoded"}
     wrong = ask("/ext/sign-in", method="POST", headers=form, body=b"token=guess")
     assert wrong.status == 401
@@ -530,7 +530,7 @@ def test_the_token_can_be_typed_in(index: Index) -> None:
 
 
 def test_a_wide_open_server_takes_any_number_but_no_unknown_name(index: Index) -> None:
-    ask = Asker(index, Doorkeeper(["shed.local"], token=None, loopback=False))
+    ask = Asker(index, Authenticator(["shed.local"], token=None, loopback=False))
     assert ask(SEARCH, headers={"host": "192.168.1.5:8719"}).status == 200
     assert ask(SEARCH, headers={"host": "shed.local"}).status == 200
     assert ask(SEARCH, headers={"host": "evil.example"}).status == 421

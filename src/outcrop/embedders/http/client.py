@@ -45,7 +45,7 @@ class Reply:
 
 
 @dataclass(slots=True)
-class Flight:
+class RequestGroup:
     """Requests that belong together, so that they can be called off together.
 
     Attributes:
@@ -108,7 +108,7 @@ class Client:
             self._own_headers = self._ask_headers()
         return self._own_headers
 
-    def post(self, path: str, body: bytes, most: int, flight: Flight) -> Reply:
+    def post(self, path: str, body: bytes, most: int, flight: RequestGroup) -> Reply:
         """Send one request and read its answer.
 
         Args:
@@ -153,7 +153,9 @@ class Client:
             "If you trust that address, set it as endpoint_url.",
         )
 
-    def _exchange(self, route: Route, where: str, body: bytes, most: int, flight: Flight, deadline: float) -> Reply:
+    def _exchange(
+        self, route: Route, where: str, body: bytes, most: int, flight: RequestGroup, deadline: float
+    ) -> Reply:
         """On a connection that was left open, or on a new one where the server has closed that meanwhile."""
         while True:
             wire, used = self._take(route, flight)
@@ -176,7 +178,7 @@ class Client:
             self._give_back(wire, route, reusable)
             return reply
 
-    def _take(self, route: Route, flight: Flight) -> tuple[Wire, bool]:
+    def _take(self, route: Route, flight: RequestGroup) -> tuple[Wire, bool]:
         with self._lock:
             if self._idle:
                 return self._idle.pop(), True

@@ -18,9 +18,9 @@ from outcrop.core.model import Space
 from outcrop.core.protocols import Matrix
 from outcrop.embedders.http import responses
 from outcrop.embedders.http.address import Route
-from outcrop.embedders.http.client import Client, Flight, Reply
-from outcrop.embedders.http.retry import FOR_PASSAGES, FOR_QUESTIONS, Patience, persist
-from outcrop.embedders.known_models import Plan
+from outcrop.embedders.http.client import Client, Reply, RequestGroup
+from outcrop.embedders.http.retry import FOR_PASSAGES, FOR_QUESTIONS, RetryPolicy, persist
+from outcrop.embedders.known_models import EmbeddingPlan
 from outcrop.embedders.truncate import head, presentable
 from outcrop.errors import EmbedderError, EmbedderUnavailable
 from outcrop.text import tokenizer
@@ -81,7 +81,7 @@ class NetworkEmbedder:
     """
 
     def __init__(
-        self, client: Client, dialect: Dialect, plan: Plan, *, batch: int, at_once: int, seconds: float
+        self, client: Client, dialect: Dialect, plan: EmbeddingPlan, *, batch: int, at_once: int, seconds: float
     ) -> None:
         self.cut = 0
         self._client = client
@@ -127,10 +127,10 @@ class NetworkEmbedder:
         seconds = min(self._seconds, QUESTION_SECONDS)
         return self._embed(texts, self._plan.recipe.query, FOR_QUESTIONS, seconds)
 
-    def _embed(self, texts: Sequence[str], prefix: str, patience: Patience, seconds: float) -> Matrix:
+    def _embed(self, texts: Sequence[str], prefix: str, patience: RetryPolicy, seconds: float) -> Matrix:
         made: list[Matrix] = [np.empty((0, self.space.dim), np.float32)]
         batches = list(self._batches([self._fit(text, prefix) for text in texts]))
-        flight = Flight(seconds)
+        flight = RequestGroup(seconds)
         # The first request to a server goes alone, so that a fault is met once and at once.
         alone = 1 if not self._proven or len(batches) == 1 else 0
         try:
@@ -142,7 +142,9 @@ class NetworkEmbedder:
             raise
         return np.concatenate(made)
 
-    def _side_by_side(self, batches: Sequence[Sequence[str]], patience: Patience, flight: Flight) -> list[Matrix]:
+    def _side_by_side(
+        self, batches: Sequence[Sequence[str]], patience: RetryPolicy, flight: RequestGroup
+    ) -> list[Matrix]:
         with ThreadPoolExecutor(min(self._at_once, len(batches)), "embed") as pool:
             futures = [pool.submit(self._rows, each, patience, flight) for each in batches]
             try:
@@ -175,7 +177,7 @@ class NetworkEmbedder:
             self._tell_cut(len(whole), len(kept))
         return prefix + kept
 
-    def _rows(self, texts: Sequence[str], patience: Patience, flight: Flight) -> Matrix:
+    def _rows(self, texts: Sequence[str], patience: RetryPolicy, flight: RequestGroup) -> Matrix:
         """One batch; in halves, down to single texts, where the server calls it too long."""
         try:
             return self._ask(texts, patience, flight)
@@ -185,7 +187,7 @@ class NetworkEmbedder:
         middle = len(texts) // 2
         return np.concatenate([self._rows(half, patience, flight) for half in (texts[:middle], texts[middle:])])
 
-    def _shortened(self, text: str, error: TooLong, patience: Patience, flight: Flight) -> Matrix:
+    def _shortened(self, text: str, error: TooLong, patience: RetryPolicy, flight: RequestGroup) -> Matrix:
         for halvings in range(1, LONGEST_CUTS + 1):
             kept = text[: len(text) >> halvings]
             if not kept:
@@ -204,7 +206,7 @@ class NetworkEmbedder:
         told = log.warning if self.cut == 1 else log.info
         told("%s reads less than a whole text of %d characters: its first %d were sent", self.space.model, had, kept)
 
-    def _ask(self, texts: Sequence[str], patience: Patience, flight: Flight) -> Matrix:
+    def _ask(self, texts: Sequence[str], patience: RetryPolicy, flight: RequestGroup) -> Matrix:
         """One request, repeated where that can help."""
         body = json.dumps(self._dialect.request(texts)).encode("ascii")
         most = responses.most_bytes(len(texts), self.space.dim)

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 from outcrop.embedders import known_models
 from outcrop.embedders.http.client import Client
 from outcrop.embedders.http.embedder import NetworkEmbedder
-from outcrop.embedders.known_models import Wishes
+from outcrop.embedders.known_models import ModelOptions
 from outcrop.errors import BadConfig, EmbedderError
 
 BATCH = 64
@@ -19,13 +19,13 @@ SECONDS = 60.0
 _TOKEN = re.compile(r"key|token|secret|passw|signature|^sig$|auth", re.IGNORECASE)
 
 
-NO_WISHES = Wishes()
+NO_WISHES = ModelOptions()
 
 
 def make(
     model: str,
     address: str,
-    wishes: Wishes = NO_WISHES,
+    wishes: ModelOptions = NO_WISHES,
     headers: Callable[[], Mapping[str, str]] = dict,
 ) -> NetworkEmbedder:
     """An embedder for a model behind a URL. Sends nothing, and will not before it is admitted.

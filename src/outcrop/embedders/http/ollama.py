@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from outcrop.embedders import known_models
 from outcrop.embedders.http.client import Client
 from outcrop.embedders.http.embedder import NetworkEmbedder
-from outcrop.embedders.known_models import Wishes
+from outcrop.embedders.known_models import ModelOptions
 from outcrop.errors import EmbedderError, EmbedderUnavailable
 
 MODEL = "nomic-embed-text"
@@ -30,13 +30,13 @@ SECONDS = 120.0
 START = "Start Ollama: ollama serve (to install it: https://ollama.com/download)."
 
 
-NO_WISHES = Wishes()
+NO_WISHES = ModelOptions()
 
 
 def make(
     model: str | None = None,
     address: str = ADDRESS,
-    wishes: Wishes = NO_WISHES,
+    wishes: ModelOptions = NO_WISHES,
     headers: Callable[[], Mapping[str, str]] = dict,
 ) -> NetworkEmbedder:
     """An embedder for a model of Ollama. Sends nothing, and will not before it is admitted.

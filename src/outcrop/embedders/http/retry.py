@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from outcrop.embedders.http.client import Broken, Flight, Reply
+from outcrop.embedders.http.client import Broken, Reply, RequestGroup
 from outcrop.embedders.http.connection import Unreachable
 from outcrop.errors import EmbedderTimeout, EmbedderUnavailable
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How much waiting an answer is worth.
 
     Attributes:
@@ -41,15 +41,15 @@ class Patience:
     pause: float
 
 
-FOR_PASSAGES = Patience(attempts=len(PAUSES) + 1, pause=60.0)
-FOR_QUESTIONS = Patience(attempts=2, pause=2.0)
+FOR_PASSAGES = RetryPolicy(attempts=len(PAUSES) + 1, pause=60.0)
+FOR_QUESTIONS = RetryPolicy(attempts=2, pause=2.0)
 """Somebody waits, and keywords answer at once."""
 
 
 def persist(
     send: Callable[[], Reply],
-    patience: Patience,
-    flight: Flight,
+    patience: RetryPolicy,
+    flight: RequestGroup,
     address: str,
     *,
     proven: bool,
@@ -95,14 +95,14 @@ def persist(
         _wait(pause, f"{address} answers with status {reply.status}", flight)
 
 
-def _worth(error: EmbedderUnavailable, patience: Patience, *, proven: bool) -> int:
+def _worth(error: EmbedderUnavailable, patience: RetryPolicy, *, proven: bool) -> int:
     """How often to try when there was no answer at all."""
     if not proven:
         return 2 if isinstance(error, Broken) else 1
     return min(2, patience.attempts) if isinstance(error, EmbedderTimeout) else patience.attempts
 
 
-def _wait(seconds: float, what: str, flight: Flight) -> None:
+def _wait(seconds: float, what: str, flight: RequestGroup) -> None:
     log.warning("%s; trying again in %.1f s", what, seconds)
     flight.stopped.wait(seconds * (1 + SPREAD * random.random()))
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from outcrop.core.model import Artifact, Kind, Listing, Ref, Seen, Skipped, SkipReason
+from outcrop.core.model import Artifact, FileState, Kind, Listing, Ref, Skipped, SkipReason
 from outcrop.errors import ArtifactUnreadable, NotARepository
 from outcrop.sources import media
 from outcrop.sources.file_state import oversize
@@ -34,7 +34,7 @@ from outcrop.sources.ignore import PathFilter, Rules, compile_globs, compile_rul
 from outcrop.sources.options import Options
 from outcrop.sources.paths import to_slug, to_text
 from outcrop.sources.selection import IGNORE_FILE, Selection
-from outcrop.vcs.fossil import Blob, Location, content, is_repository, look_up, opened, setting
+from outcrop.vcs.fossil import Blob, FossilLocation, content, is_repository, look_up, opened, setting
 from outcrop.vcs.fossil_artifacts import FileCard
 
 _SLICE_BYTES = 8 << 20
@@ -57,7 +57,7 @@ class FossilSource:
         SourceError: It cannot be read.
     """
 
-    def __init__(self, location: Location, options: Options | None = None, branch: str | None = None) -> None:
+    def __init__(self, location: FossilLocation, options: Options | None = None, branch: str | None = None) -> None:
         if not location.repository.is_file() or not is_repository(location.repository):
             raise NotARepository(
                 f"{location.repository} is not a Fossil repository", "Name a repository file or a folder of a checkout"
@@ -107,7 +107,7 @@ class FossilSource:
         """The repository itself."""
         return self._path
 
-    def revision(self, seen: Mapping[str, Seen]) -> str:
+    def revision(self, seen: Mapping[str, FileState]) -> str:
         """The check-in hash, ``+``, and a digest of the public wiki, technotes, tickets and posts and of the settings.
 
         Raises:
@@ -116,7 +116,7 @@ class FossilSource:
         with opened(self._path) as database:
             return self._revision(take(database, self._branch))
 
-    def artifacts(self, seen: Mapping[str, Seen]) -> Listing:
+    def artifacts(self, seen: Mapping[str, FileState]) -> Listing:
         """List everything public. Only manifests and ignore files are read.
 
         Raises:

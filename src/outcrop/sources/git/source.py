@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from outcrop.core.model import Artifact, Listing, Ref, Seen, Skipped
+from outcrop.core.model import Artifact, FileState, Listing, Ref, Skipped
 from outcrop.errors import NotARepository
 from outcrop.sources import media
 from outcrop.sources.file_state import read_inside
@@ -129,7 +129,7 @@ class GitSource:
         folders = walked | {folder for folder in named - walked if Path(folder).is_dir()}
         return git_places([snapshot.repository for snapshot in snapshots], folders)
 
-    def revision(self, seen: Mapping[str, Seen]) -> str:
+    def revision(self, seen: Mapping[str, FileState]) -> str:
         """The commit, with a digest of everything indexed that differs from it, where something does.
 
         A changed file is read only if its time moved and its size did not.
@@ -144,7 +144,7 @@ class GitSource:
         items = WorkingFiles(snapshots, self._options, self._selection).states(seen)
         return _revision(snapshots, items, self._options.mark)
 
-    def artifacts(self, seen: Mapping[str, Seen]) -> Listing:
+    def artifacts(self, seen: Mapping[str, FileState]) -> Listing:
         """List everything. Only changed and untracked files whose state is not in ``seen`` are read.
 
         Raises:

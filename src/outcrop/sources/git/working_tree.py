@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from outcrop.core.model import Ref, Seen, Skipped, SkipReason
+from outcrop.core.model import FileState, Ref, Skipped, SkipReason
 from outcrop.sources.file_state import is_untouched, not_a_file, oversize, read_file, reason_of, remember, time_of
 from outcrop.sources.git.snapshot import Snapshot
 from outcrop.sources.ignore import PathFilter, Rules, compile_globs, compile_rules
@@ -37,7 +37,7 @@ class _Look:
     """What was found: the item for the revision, the state behind a hash, or why there is none."""
 
     item: str | None
-    state: Seen | None = None
+    state: FileState | None = None
     refusal: Skipped | None = None
 
 
@@ -60,7 +60,7 @@ class WorkingFiles:
         self._keep_tracked = PathFilter(rules, strongest)
         self._keep_untracked = PathFilter(rules, strongest, DEFAULT_FOLDERS)
 
-    def states(self, seen: Mapping[str, Seen]) -> dict[bytes, str]:
+    def states(self, seen: Mapping[str, FileState]) -> dict[bytes, str]:
         """What is on disk at each path that git does not vouch for: a hash, or a word that stands for one.
 
         Reads a file only where its time moved and its size did not. Equal to the first part of :meth:`listing` when
@@ -73,12 +73,14 @@ class WorkingFiles:
                 items[file.path] = item
         return items
 
-    def listing(self, seen: Mapping[str, Seen]) -> tuple[dict[bytes, str], list[Ref], list[Skipped], dict[str, Seen]]:
+    def listing(
+        self, seen: Mapping[str, FileState]
+    ) -> tuple[dict[bytes, str], list[Ref], list[Skipped], dict[str, FileState]]:
         """Everything: as in :meth:`states`, the refs, what is left out, and the states of files on disk."""
         items = self._rule_items()
         skipped: dict[str, Skipped] = {}
         refs = [self._ref(path, hash, None) for path, hash in self._clean(skipped)]
-        states: dict[str, Seen] = {}
+        states: dict[str, FileState] = {}
         for file in self._on_disk(skipped):
             look = self._look(file, seen.get(file.text), True)
             if look.item is not None:
@@ -152,7 +154,7 @@ class WorkingFiles:
         skipped[path] = refusal
         return None
 
-    def _look(self, file: _OnDisk, known: Seen | None, thorough: bool) -> _Look:
+    def _look(self, file: _OnDisk, known: FileState | None, thorough: bool) -> _Look:
         """Find out what is at a path, reading it only where that is needed.
 
         Args:

@@ -12,7 +12,7 @@ from pathlib import Path
 from outcrop.core.model import Space
 from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, StoreError, StoreFull, StoreLocked
 from outcrop.text import terms
-from outcrop.vcs.fossil_lock import begin_quietly
+from outcrop.vcs.fossil_lock import begin_when_idle
 
 SCHEMA_VERSION = 2
 """Version of schema.sql. An older database is brought up by the scripts in ``MIGRATIONS``."""
@@ -229,7 +229,7 @@ def moment(database: sqlite3.Connection) -> str:
 def transaction(database: sqlite3.Connection, guest: bool = False) -> Iterator[None]:
     """One write transaction: everything inside, or nothing. A guest begins when nobody else is there."""
     if guest:
-        begin_quietly(database)
+        begin_when_idle(database)
     else:
         database.execute("BEGIN IMMEDIATE")
     try:

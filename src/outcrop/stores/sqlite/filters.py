@@ -43,7 +43,7 @@ def passes(row: MemberRow, wanted: Filter, matches: Callable[[str], bool]) -> bo
     )
 
 
-class Chooser:
+class FilterCache:
     """Knows which chunks filters let through in one view, and remembers it while the database does not change.
 
     One question asks for the same filter several times, and in a view of its own each of them is a join over every

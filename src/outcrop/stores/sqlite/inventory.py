@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from outcrop.core import model as core
 from outcrop.core.model import Kind, Part, Space
 from outcrop.core.reports import CollectionStatus, SpaceStatus
-from outcrop.core.rows import Holding
+from outcrop.core.rows import InventoryRow
 from outcrop.stores.sqlite.filters import EVERYWHERE
 
 _CARRIED = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM})
@@ -173,7 +173,7 @@ def collections(database: sqlite3.Connection, worktree: str, space: Space) -> Se
     ]
 
 
-def holdings(database: sqlite3.Connection, worktree: str, space: Space) -> Sequence[Holding]:
+def holdings(database: sqlite3.Connection, worktree: str, space: Space) -> Sequence[InventoryRow]:
     """Every artifact of a view at each of its places, with how much is stored of it."""
     (vectors,) = database.execute("SELECT count(*) FROM fx_vec_embedding WHERE model = ?", (space.model,)).fetchone()
     (chunks,) = database.execute("SELECT count(*) FROM fx_vec_chunk").fetchone()
@@ -200,7 +200,7 @@ def holdings(database: sqlite3.Connection, worktree: str, space: Space) -> Seque
         (worktree, worktree, EVERYWHERE),
     )
     return [
-        Holding(corpus, builder, project, Kind(kind), path or None, hash, Part(part), version, *there)
+        InventoryRow(corpus, builder, project, Kind(kind), path or None, hash, Part(part), version, *there)
         for corpus, builder, project, kind, path, hash, part, version in rows
         if (there := stored.get((project, hash, part))) is not None
     ]

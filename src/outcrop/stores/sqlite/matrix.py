@@ -20,7 +20,7 @@ BATCH = 512
 used, and memory stays at one matrix."""
 
 
-class Shelf:
+class VectorCache:
     """What one connection remembers of a space's vectors while its database does not change.
 
     A command asks one question and ends: every block is scored as it comes from SQLite and then forgotten, which takes

@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from outcrop.core.model import Kind, Part, Seen, Skipped, SkipReason
-from outcrop.core.rows import Known, Member, Names, Replaced, View
+from outcrop.core.model import FileState, Kind, Part, Skipped, SkipReason
+from outcrop.core.rows import Member, Names, Replaced, StoredArtifact, View
 from outcrop.stores.sqlite import filters, keywords
 from outcrop.stores.sqlite.connection import meta, set_meta
 from outcrop.stores.sqlite.filters import EVERYWHERE
@@ -36,7 +36,7 @@ class Difference:
 
     gone: frozenset[MemberKey]
     new: frozenset[MemberKey]
-    seen: tuple[Mapping[str, Seen], Mapping[str, Seen]]
+    seen: tuple[Mapping[str, FileState], Mapping[str, FileState]]
     skipped: Sequence[Skipped] | None
     dead: Sequence[str]
     unplaced: bool
@@ -209,7 +209,7 @@ def _by_hundreds(values: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def _replace_files(
-    database: sqlite3.Connection, worktree: str, seen: Mapping[str, Seen], before: Mapping[str, Seen]
+    database: sqlite3.Connection, worktree: str, seen: Mapping[str, FileState], before: Mapping[str, FileState]
 ) -> None:
     """Bring the file states of a view up to date, touching only rows that differ."""
     database.executemany(
@@ -241,13 +241,13 @@ def _in_order(skipped: Sequence[Skipped]) -> list[Skipped]:
     )
 
 
-def known(database: sqlite3.Connection, project: str) -> Mapping[str, Known]:
+def known(database: sqlite3.Connection, project: str) -> Mapping[str, StoredArtifact]:
     """Per hash, what is stored of a project's artifacts; the empty project is this source's."""
     rows = database.execute(
         "SELECT hash, version, recipe, skip, detail, parts FROM fx_vec_artifact WHERE project = ?", (project,)
     )
     return {
-        hash: Known(
+        hash: StoredArtifact(
             version,
             recipe,
             None if skip is None else SkipReason(skip),
@@ -258,10 +258,10 @@ def known(database: sqlite3.Connection, project: str) -> Mapping[str, Known]:
     }
 
 
-def file_states(database: sqlite3.Connection, worktree: str) -> Mapping[str, Seen]:
+def file_states(database: sqlite3.Connection, worktree: str) -> Mapping[str, FileState]:
     """File states of a view's last build."""
     rows = database.execute("SELECT path, size, mtime_ns, inode, hash FROM fx_vec_file WHERE worktree = ?", (worktree,))
-    return {path: Seen(size, mtime, inode, hash) for path, size, mtime, inode, hash in rows}
+    return {path: FileState(size, mtime, inode, hash) for path, size, mtime, inode, hash in rows}
 
 
 def skipped_artifacts(database: sqlite3.Connection, worktree: str) -> Sequence[Skipped]:

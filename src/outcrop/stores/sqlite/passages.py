@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from outcrop import chunking
 from outcrop.core.model import Chunk, Filter, Kind, MediaNote, Part, Space
-from outcrop.core.rows import ArtifactKey, Embedded, Passage, Spot
+from outcrop.core.rows import ArtifactKey, Embedded, Passage, PassageRef
 from outcrop.core.vectors import from_bytes
 from outcrop.errors import FormatError, StoreDamaged
 from outcrop.stores.sqlite import filters, upserts
@@ -152,7 +152,7 @@ def embedded(database: sqlite3.Connection, worktree: str, space: Space, hash: st
         ) from error
 
 
-def refs(database: sqlite3.Connection, worktree: str, chosen: frozenset[int] | None) -> Sequence[Spot]:
+def refs(database: sqlite3.Connection, worktree: str, chosen: frozenset[int] | None) -> Sequence[PassageRef]:
     """Every passage of a view, in index order; of these ids only where some are chosen."""
     members = database.execute(
         "SELECT project, hash, part, path FROM fx_vec_member WHERE worktree IN (?, ?) AND path <> '' ORDER BY path",
@@ -165,7 +165,7 @@ def refs(database: sqlite3.Connection, worktree: str, chosen: frozenset[int] | N
         "SELECT id, project, hash, part, first_line, last_line, name, cell FROM fx_vec_chunk ORDER BY id"
     )
     return [
-        Spot(project, hash, tuple(paths.get((project, hash, part), ())), (first, last), name, cell)
+        PassageRef(project, hash, tuple(paths.get((project, hash, part), ())), (first, last), name, cell)
         for id, project, hash, part, first, last, name, cell in rows
         if chosen is None or id in chosen
     ]

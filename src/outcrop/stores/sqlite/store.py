@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from outcrop.core.model import EVERYTHING, Filter, Kind, Seen, Skipped, Space
+from outcrop.core.model import EVERYTHING, FileState, Filter, Kind, Skipped, Space
 from outcrop.core.protocols import Matrix, Vector
 from outcrop.core.reports import CollectionStatus, SpaceStatus
 from outcrop.core.rows import (
@@ -15,17 +15,17 @@ from outcrop.core.rows import (
     ArtifactKey,
     Embedded,
     Entry,
-    Found,
-    Holding,
-    Known,
+    InventoryRow,
     Member,
     Names,
     Passage,
+    PassageRef,
     Pending,
     RecordEntry,
     Replaced,
-    Spot,
+    ScoredChunk,
     State,
+    StoredArtifact,
     Upserted,
     View,
     Written,
@@ -34,7 +34,7 @@ from outcrop.errors import IndexMissing
 from outcrop.stores.sqlite import filters, inventory, keywords, membership, passages, upserts, writer
 from outcrop.stores.sqlite.connection import copy_tables, count_change, meta, transaction
 from outcrop.stores.sqlite.file import DatabaseFile
-from outcrop.stores.sqlite.matrix import Shelf
+from outcrop.stores.sqlite.matrix import VectorCache
 from outcrop.stores.sqlite.projects import ProjectTables
 
 COLUMN_WEIGHTS = (2.0, 3.0, 1.0)
@@ -59,7 +59,7 @@ class SqliteStore(ProjectTables):
         self.path = self.file.path
         self.worktree = worktree
         self._reading = self.file.reading
-        self._shelf, self._chooser = Shelf(), filters.Chooser(worktree)
+        self._shelf, self._chooser = VectorCache(), filters.FilterCache(worktree)
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ class SqliteStore(ProjectTables):
     def close(self) -> None:
         """Let go of the database."""
         self.file.close()
-        self._shelf, self._chooser = Shelf(), filters.Chooser(self.worktree)
+        self._shelf, self._chooser = VectorCache(), filters.FilterCache(self.worktree)
 
     def remove(self) -> None:
         """Delete a database file of our own that cannot be read any more, with everything that belongs to it."""
@@ -219,12 +219,12 @@ class SqliteStore(ProjectTables):
             row = database.execute("SELECT model, dim, last_ckout FROM fx_vec_state").fetchone()
             return None if row is None else State(Space(row[0], row[1]), row[2])
 
-    def known(self, project: str = "") -> Mapping[str, Known]:
+    def known(self, project: str = "") -> Mapping[str, StoredArtifact]:
         """Per hash, what is stored of the artifacts of this source, or of an imported project."""
         with self._reading() as database:
             return membership.known(database, project)
 
-    def seen(self) -> Mapping[str, Seen]:
+    def seen(self) -> Mapping[str, FileState]:
         """File states of this view's last build."""
         with self._reading() as database:
             return membership.file_states(database, self.worktree)
@@ -314,7 +314,7 @@ class SqliteStore(ProjectTables):
         with self._reading() as database:
             return membership.names(database, self.worktree)
 
-    def nearest(self, query: Vector, k: int, filter: Filter) -> Sequence[Found]:
+    def nearest(self, query: Vector, k: int, filter: Filter) -> Sequence[ScoredChunk]:
         """The chunks of the scanned space nearest to the query, best first, exact."""
         with self.snapshot(), self._reading() as database:
             state = self.state()
@@ -322,9 +322,9 @@ class SqliteStore(ProjectTables):
                 return []
             visible = self._chooser.allowed(database, filter)
             ids, scores = self._shelf.nearest(database, state.space, query, k, visible)
-        return [Found(id, score) for id, score in zip(ids.tolist(), scores.tolist(), strict=True)]
+        return [ScoredChunk(id, score) for id, score in zip(ids.tolist(), scores.tolist(), strict=True)]
 
-    def keyword(self, terms: Sequence[str], k: int, filter: Filter) -> Sequence[Found]:
+    def keyword(self, terms: Sequence[str], k: int, filter: Filter) -> Sequence[ScoredChunk]:
         """The chunks that hold any of the terms, best first, by BM25."""
         if not terms:
             return []
@@ -337,10 +337,10 @@ class SqliteStore(ProjectTables):
                 " ORDER BY score DESC, rowid" + (" LIMIT ?" if mine is None else ""),
                 (*COLUMN_WEIGHTS, match, *([k] if mine is None else [])),
             )
-            found: list[Found] = []
+            found: list[ScoredChunk] = []
             for id, score in rows:
                 if mine is None or id in mine:
-                    found.append(Found(id, score))
+                    found.append(ScoredChunk(id, score))
                     if len(found) == k:
                         break
             rows.close()
@@ -380,7 +380,7 @@ class SqliteStore(ProjectTables):
         with self.snapshot(), self._reading() as database:
             return passages.passages(database, self.worktree, ids, filter)
 
-    def passage_refs(self, filter: Filter) -> Sequence[Spot]:
+    def passage_refs(self, filter: Filter) -> Sequence[PassageRef]:
         """Every passage of this view that a filter lets through, in index order."""
         with self.snapshot(), self._reading() as database:
             visible = self._chooser.allowed(database, filter)
@@ -408,7 +408,7 @@ class SqliteStore(ProjectTables):
             state = self.state()
             return [] if state is None else inventory.collections(database, self.worktree, state.space)
 
-    def holdings(self) -> Sequence[Holding]:
+    def holdings(self) -> Sequence[InventoryRow]:
         """Every artifact of this view at each of its places, with how much is stored of it."""
         with self.snapshot(), self._reading() as database:
             state = self.state()

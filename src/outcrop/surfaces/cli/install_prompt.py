@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from outcrop.errors import UsageError
-from outcrop.sources.discover import Place, find_root
+from outcrop.sources.discover import FoundRoot, find_root
 from outcrop.surfaces.cli.options import show_json
 from outcrop.surfaces.cli.terminal import is_terminal, note, show
 from outcrop.surfaces.install.hooks import install_fossil, install_git, uninstall_fossil, uninstall_git
@@ -41,7 +41,7 @@ def change_installation(
         show(done)
 
 
-def _install(place: Place, flags: dict[str, Any], way: str) -> Plan:
+def _install(place: FoundRoot, flags: dict[str, Any], way: str) -> Plan:
     if way == "auto":
         way = "unit" if place.repository is None or place.fossil is not None else "hook"
     if way == "unit":
@@ -53,7 +53,7 @@ def _install(place: Place, flags: dict[str, Any], way: str) -> Plan:
     raise UsageError("a plain folder has no hooks", "Take --install=unit, or run `outcrop watch` yourself")
 
 
-def _uninstall(place: Place) -> Plan:
+def _uninstall(place: FoundRoot) -> Plan:
     plans = [uninstall_unit(_named(place))]
     if place.fossil is not None:
         plans.append(uninstall_fossil(place.fossil.repository))
@@ -65,7 +65,7 @@ def _uninstall(place: Place) -> Plan:
     )
 
 
-def _named(place: Place) -> Path:
+def _named(place: FoundRoot) -> Path:
     """What a unit names: a Fossil repository by its file unless it was found from a checkout."""
     if place.fossil is not None and place.fossil.checkout is None:
         return place.fossil.repository

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from outcrop.errors import SourceError, SourceLocked, StoreFull
-from outcrop.vcs.fossil_lock import begin_quietly
+from outcrop.vcs.fossil_lock import begin_when_idle
 
 
 class Change(Protocol):
@@ -116,7 +116,7 @@ class Setting:
         try:
             database = sqlite3.connect(self.repository, isolation_level=None)
             try:
-                begin_quietly(database)
+                begin_when_idle(database)
                 if setting_of(database, self.name) != self.before:
                     database.execute("ROLLBACK")
                     raise SourceError(f"the setting {self.name!r} changed meanwhile", "Run the same command again")

@@ -28,7 +28,7 @@ _SERVER = {"name": "outcrop", "title": "Outcrop", "version": outcrop.__version__
 _CAPABILITIES = {"tools": {"listChanged": False}}
 
 
-class Doorman:
+class EarlyResponder:
     """Knows the answers to a client's first requests.
 
     Args:

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from outcrop.app.warm_index import Service
 from outcrop.errors import UsageError
-from outcrop.surfaces.mcp.early_answers import Doorman
+from outcrop.surfaces.mcp.early_answers import EarlyResponder
 
 if TYPE_CHECKING:
     from outcrop.app.index import Index
@@ -38,7 +38,7 @@ class Wire:
         UsageError: One of them is closed.
     """
 
-    def __init__(self, doorman: Doorman) -> None:
+    def __init__(self, doorman: EarlyResponder) -> None:
         self._doorman = doorman
         self._lines: SimpleQueue[bytes] = SimpleQueue()
         self._changed = threading.Condition()
@@ -165,7 +165,7 @@ def serve(open_index: Callable[[], Index], is_current: Callable[[Index], bool], 
     Raises:
         UsageError: There is no client at the other end.
     """
-    doorman = Doorman(structured=structured)
+    doorman = EarlyResponder(structured=structured)
     wire = Wire(doorman)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, lambda *_: wire.hang_up())

@@ -80,7 +80,7 @@ def trigger_of(source: Source) -> Trigger:
         SourceError: It cannot be read.
     """
     if source.type == "fossil":
-        return FileState(source.store_path())
+        return FilePolling(source.store_path())
     if not isinstance(source, Placed):
         return Polling("nothing tells of its changes")
     try:
@@ -167,7 +167,7 @@ def _plain(error: Exception) -> str:
     return f"the system cannot tell of changes here ({words})"
 
 
-class FileState:
+class FilePolling:
     """Size and time of a database file and its log: every write moves them, and looking at them opens nothing."""
 
     how = "the state of the repository's file"

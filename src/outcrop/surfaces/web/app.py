@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from outcrop.app.index import Index
 from outcrop.errors import UsageError
 from outcrop.surfaces.web import problems, router
-from outcrop.surfaces.web.auth import Doorkeeper
+from outcrop.surfaces.web.auth import Authenticator
 from outcrop.surfaces.web.http import OWNER, Request, Response, parse_query
 from outcrop.surfaces.web.middleware import MCP, Guard
 from outcrop.surfaces.web.pages.links import Links, links_for
@@ -34,14 +34,14 @@ AT_ONCE = 4
 def make_app(
     index: Index,
     *,
-    doorkeeper: Doorkeeper | None = None,
+    authenticator: Authenticator | None = None,
     bounds: Bounds | None = None,
 ) -> ASGIApp:
     """Make the application.
 
     Args:
         index: Open, and closed by whoever opened it, after the application is done.
-        doorkeeper: Who may come in; None for this machine, without a token.
+        authenticator: Who may come in; None for this machine, without a token.
         bounds: What it puts up with; None for the usual.
 
     Returns:
@@ -69,7 +69,7 @@ def make_app(
         Route(MCP, endpoint=_Judged(endpoint), include_in_schema=False),
         Route("/{path:path}", endpoint=carrier),
     ]
-    return Guard(Starlette(routes=routes, lifespan=lifespan), doorkeeper or Doorkeeper(), bounds, BASE)
+    return Guard(Starlette(routes=routes, lifespan=lifespan), authenticator or Authenticator(), bounds, BASE)
 
 
 async def _to_search(_: WebRequest) -> WebResponse:

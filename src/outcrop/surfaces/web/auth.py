@@ -20,7 +20,7 @@ def new_token() -> str:
     return secrets.token_urlsafe(24)
 
 
-class Doorkeeper:
+class Authenticator:
     """Checks what a request says of itself.
 
     Args:

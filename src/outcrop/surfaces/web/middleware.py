@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from outcrop.surfaces.web import problems
-from outcrop.surfaces.web.auth import Doorkeeper
+from outcrop.surfaces.web.auth import Authenticator
 from outcrop.surfaces.web.http import MAX_QUERY_BYTES, Request, Response
-from outcrop.surfaces.web.pages.templates import Crumb, page
+from outcrop.surfaces.web.pages.templates import PageHead, page
 from outcrop.surfaces.web.rate_limit import Bounds, Rate
 
 MCP = "/mcp"
@@ -44,14 +44,14 @@ class Guard:
 
     Args:
         app: What is guarded. Finds the nonce of the request in ``scope["state"]["nonce"]``.
-        doorkeeper: Decides on host, origin and token.
+        authenticator: Decides on host, origin and token.
         bounds: Size and rate.
         base: What every address of the page begins with.
     """
 
-    def __init__(self, app: ASGIApp, doorkeeper: Doorkeeper, bounds: Bounds, base: str) -> None:
+    def __init__(self, app: ASGIApp, authenticator: Authenticator, bounds: Bounds, base: str) -> None:
         self._app = app
-        self._door = doorkeeper
+        self._door = authenticator
         self._bounds = bounds
         self._rate = Rate(bounds)
         self._base = base
@@ -132,7 +132,7 @@ class Guard:
     def _sign_in_page(self, nonce: str, wrong: bool) -> Response:
         request = Request(SIGN_IN, base=self._base, nonce=nonce)
         action = f"{self._base}/{SIGN_IN}"
-        return page(request, "signin.html", Crumb("Token", "", ""), 401, wrong=wrong, action=action)
+        return page(request, "signin.html", PageHead("Token", "", ""), 401, wrong=wrong, action=action)
 
     async def _sign_in(self, scope: Scope, receive: Receive, nonce: str) -> Response:
         if not self._door.asks or scope["method"] not in ("GET", "HEAD", "POST"):

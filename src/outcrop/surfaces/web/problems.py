@@ -11,7 +11,7 @@ from typing import Any
 from outcrop.errors import OutcropError, UnknownArtifact, UsageError
 from outcrop.surfaces.render import explain, harmless_line, outcome
 from outcrop.surfaces.web.http import Request, Response
-from outcrop.surfaces.web.pages.templates import Crumb, page
+from outcrop.surfaces.web.pages.templates import PageHead, page
 from outcrop.surfaces.web.view_model import Site
 
 PROBLEM = "application/problem+json"
@@ -66,7 +66,7 @@ def error_page(request: Request, project: str, status: int, what: str, fix: str)
     return page(
         request,
         "error.html",
-        Crumb(HTTPStatus(status).phrase, project, ""),
+        PageHead(HTTPStatus(status).phrase, project, ""),
         status,
         code=status,
         phrase=HTTPStatus(status).phrase,

@@ -37,7 +37,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class Facets:
     """What filters can be set to, for one reader.
 
     Attributes:
@@ -87,7 +87,7 @@ class Site:
     def __init__(self, index: Index, patience: float = PATIENCE) -> None:
         self.index = index
         self._service = Service(lambda: index, keeps=False, patience=patience)
-        self._shelved: tuple[tuple[str, Reader], Shelf] | None = None
+        self._shelved: tuple[tuple[str, Reader], Facets] | None = None
 
     @property
     def project(self) -> str:
@@ -98,12 +98,12 @@ class Site:
         """Load the model in the background, so that the first question need not wait for it."""
         self._service.start()
 
-    def shelf(self, reader: Reader) -> Shelf:
+    def shelf(self, reader: Reader) -> Facets:
         """What there is to choose from."""
         store = self.index.store
         try:
             if not store.exists:
-                return Shelf(False)
+                return Facets(False)
             with store.file.snapshot() as database:
                 key = (moment(database), reader)
                 if self._shelved is not None and self._shelved[0] == key:
@@ -112,8 +112,8 @@ class Site:
                 state = store.state()
                 embedded, chunks = store.progress(state.space) if state is not None else (0, 0)
         except StoreError as error:
-            return Shelf(False, trouble=self.harmless(reader, str(error)))
-        shelf = Shelf(
+            return Facets(False, trouble=self.harmless(reader, str(error)))
+        shelf = Facets(
             exists=bool(facets),
             facets=tuple(facet for facet in facets if reader.may_see(facet.kind)),
             complete=embedded / chunks if chunks else 1.0,

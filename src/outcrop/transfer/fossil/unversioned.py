@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from outcrop.core.model import Skipped, SkipReason
-from outcrop.core.rows import Moved
+from outcrop.core.rows import TransferCounts
 from outcrop.errors import BlobError, StoreDamaged, StoreError, StoreFull, StoreLocked
 from outcrop.transfer.blob import FOLDER
-from outcrop.vcs.fossil_lock import begin_quietly
+from outcrop.vcs.fossil_lock import begin_when_idle
 
 BUSY_SECONDS = 20.0
 """How long a statement waits for another process; Fossil's own transactions end within 15 s."""
@@ -107,7 +107,7 @@ class FossilTransfer:
                 found = _contents(database, names)
             yield from found
 
-    def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> Moved:
+    def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> TransferCounts:
         """Store files and withdraw others, in few large transactions; equal files are left alone.
 
         Args:
@@ -143,13 +143,13 @@ class FossilTransfer:
         if batch or gone:
             added, removed = added + len(batch), removed + len(gone)
             self._write(batch, gone)
-        return Moved(added, removed)
+        return TransferCounts(added, removed)
 
     def _write(self, batch: Sequence[_Row], gone: Sequence[str]) -> None:
         with self._opened() as database:
             database.execute("PRAGMA cache_spill = OFF")
             database.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            begin_quietly(database)
+            begin_when_idle(database)
             try:
                 database.execute(_TABLE)
                 times = _times(database)

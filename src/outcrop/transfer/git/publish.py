@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from outcrop.core.model import Space
 from outcrop.core.protocols import Source, VectorStore
-from outcrop.core.reports import Exchanged
-from outcrop.core.rows import Moved
+from outcrop.core.reports import SyncReport
+from outcrop.core.rows import TransferCounts
 from outcrop.errors import IndexMissing, SourceError, SpaceMismatch, StoreError
 from outcrop.sources.git import commit
 from outcrop.transfer import blob, folder_export, sync
@@ -99,7 +99,7 @@ def repository_of(source: Source) -> Repository:
     return found
 
 
-def lay_out(source: Source, store: VectorStore) -> Moved:
+def lay_out(source: Source, store: VectorStore) -> TransferCounts:
     """Put the vectors of a git repository's index into its ref, beside those of other branches that are alive.
 
     Raises:
@@ -117,7 +117,7 @@ def lay_out(source: Source, store: VectorStore) -> Moved:
     return moved
 
 
-def push(source: Source, store: VectorStore, remote: str | None, unpublished: bool = False) -> Exchanged:
+def push(source: Source, store: VectorStore, remote: str | None, unpublished: bool = False) -> SyncReport:
     """Merge the vectors of a git repository's index into a remote's.
 
     Args:
@@ -137,7 +137,7 @@ def push(source: Source, store: VectorStore, remote: str | None, unpublished: bo
     done = [
         _push_to(repository, going, store, place, unpublished) for place in git_exchange.destinations(repository, name)
     ]
-    return Exchanged(
+    return SyncReport(
         sent=sum(item.sent for item in done),
         received=sum(item.received for item in done),
         refused=False,
@@ -146,7 +146,7 @@ def push(source: Source, store: VectorStore, remote: str | None, unpublished: bo
     )
 
 
-def _push_to(repository: Repository, going: Outgoing, store: VectorStore, name: str, unpublished: bool) -> Exchanged:
+def _push_to(repository: Repository, going: Outgoing, store: VectorStore, name: str, unpublished: bool) -> SyncReport:
     for attempt in range(ATTEMPTS):
         there = git_exchange.ask(repository, name)
         base = None if there.vectors is None else git_exchange.fetch(repository, name)
@@ -165,7 +165,7 @@ def _push_to(repository: Repository, going: Outgoing, store: VectorStore, name: 
         if not any(blob.hash_of(name) for name in apart.names()) and not before:
             raise _nothing(name, withheld)
         after = apart.ids()
-        done = Exchanged(
+        done = SyncReport(
             sent=_differing(after, before),
             received=_differing(before, local.ids()),
             refused=False,
@@ -182,7 +182,7 @@ def _push_to(repository: Repository, going: Outgoing, store: VectorStore, name: 
     )
 
 
-def pull(source: Source, expected: Space, remote: str | None) -> Exchanged:
+def pull(source: Source, expected: Space, remote: str | None) -> SyncReport:
     """Bring a remote's vectors into the ref of a git repository, beside its own.
 
     Args:
@@ -205,7 +205,7 @@ def pull(source: Source, expected: Space, remote: str | None) -> Exchanged:
     if _space(local) == _space(apart):
         apart.take(local, _alive(repository))
     apart.publish()
-    return Exchanged(0, received, False)
+    return SyncReport(0, received, False)
 
 
 def _head(repository: Repository) -> str:

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Collection, Iterator, Mapping
 
 from outcrop.core.model import Skipped, SkipReason
-from outcrop.core.rows import Moved
+from outcrop.core.rows import TransferCounts
 from outcrop.errors import BlobError, StoreError, StoreFull, StoreLocked
 from outcrop.transfer.blob import hash_of
 from outcrop.vcs.git import Repository, absent, blob_id, contents, finish, first_line, sizes, start
@@ -89,7 +89,7 @@ class GitTransfer:
         """
         yield from self._contents(dict(sorted(self.ids().items())))
 
-    def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> Moved:
+    def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> TransferCounts:
         """Store files and withdraw others.
 
         Args:
@@ -120,7 +120,7 @@ class GitTransfer:
         if added or gone:
             _write_blobs(self._repository, new)
             self._move(before, entries)
-        return Moved(added, len(gone))
+        return TransferCounts(added, len(gone))
 
     def take(self, other: GitTransfer, hashes: Collection[str]) -> int:
         """Take blobs over from another commit of the same repository, without reading them; those here are stronger.

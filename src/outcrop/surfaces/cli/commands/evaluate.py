@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 from outcrop.surfaces.cli.options import embedder_options
 
 if TYPE_CHECKING:
-    from outcrop.evaluation.probe import Column, Place, Probe
+    from outcrop.evaluation.probe import Column, ProbeRank, Probe
 
 
 EVAL_EXAMPLES = """
@@ -295,7 +295,7 @@ def probe_lines(found: Probe) -> Iterator[str]:
     yield _summary(found)
 
 
-def _numbers(place: Place | None) -> tuple[str, str, str]:
+def _numbers(place: ProbeRank | None) -> tuple[str, str, str]:
     if place is None:
         return "–", "–", "–"
     rank = "not found" if place.rank is None else str(place.rank)
@@ -303,7 +303,7 @@ def _numbers(place: Place | None) -> tuple[str, str, str]:
     return rank, score, other
 
 
-def _control(place: Place) -> str:
+def _control(place: ProbeRank) -> str:
     if place.rank == 1:
         return "finds it too"
     return "does not find it" if place.rank is None else f"finds it in place {place.rank}"

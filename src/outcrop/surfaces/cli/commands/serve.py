@@ -65,14 +65,14 @@ def serve_command(
     # Imported here: a server takes longer to import than most commands run.
     from outcrop.surfaces.web import server
     from outcrop.surfaces.web.app import BASE, make_app
-    from outcrop.surfaces.web.auth import Doorkeeper, new_token
+    from outcrop.surfaces.web.auth import Authenticator, new_token
 
     given = _given(token_ref)
     with open_index(path or directory, flags, rev=rev) as index:
         listening = server.listen(host, port)
         secret = given or (new_token() if token or not listening.loopback else None)
         names = [*allow_host, *(() if listening.loopback else server.own_names(host))]
-        app = make_app(index, doorkeeper=Doorkeeper(names, secret, listening.loopback))
+        app = make_app(index, authenticator=Authenticator(names, secret, listening.loopback))
         address = f"{listening.address}{BASE}/search"
         shown = address if secret is None or given else f"{address}?token={secret}"
         if port is None and listening.port != server.PORT:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from outcrop.core.model import Skipped
-from outcrop.core.reports import Exchanged, ImportReport, NormaliseReport
+from outcrop.core.reports import ImportReport, NormaliseReport, SyncReport
 from outcrop.surfaces.cli.options import (
     Command,
     branch_option,
@@ -218,7 +218,7 @@ def _refusals(refused: Sequence[Skipped]) -> Iterator[str]:
             yield f"  {harmless_line(item.path)}: {harmless_line(item.detail or item.reason)}"
 
 
-def _show_moved(moved: Exchanged, as_json: bool) -> None:
+def _show_moved(moved: SyncReport, as_json: bool) -> None:
     if as_json:
         show_json(moved)
     else:

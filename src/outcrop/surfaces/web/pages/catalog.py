@@ -10,7 +10,7 @@ from outcrop.core.model import Kind
 from outcrop.surfaces.render import harmless_line
 from outcrop.surfaces.web.http import Request, Response
 from outcrop.surfaces.web.pages.search import ALL_PROJECTS, KIND_NAMES, REVISION_CHARACTERS
-from outcrop.surfaces.web.pages.templates import Crumb, page
+from outcrop.surfaces.web.pages.templates import PageHead, page
 from outcrop.surfaces.web.pages.treemap import HEIGHT, WIDTH, Tile, tiles
 from outcrop.surfaces.web.view_model import Site
 from outcrop.text.globs import literal
@@ -76,7 +76,7 @@ def catalog_page(site: Site, request: Request) -> Response:
     return page(
         request,
         "catalog.html",
-        Crumb("Catalog", site.project, "catalog"),
+        PageHead("Catalog", site.project, "catalog"),
         catalog=found,
         revision=harmless_line(found.current)[:REVISION_CHARACTERS],
         corpora=_rows([each.tally for each in found.corpora], "corpus"),

@@ -16,9 +16,9 @@ from outcrop.surfaces.web.http import Request, Response
 from outcrop.surfaces.web.pages.cards import OTHER_PATHS, Card, card, copy_link, place_of
 from outcrop.surfaces.web.pages.highlight import wanted_terms
 from outcrop.surfaces.web.pages.links import Links
-from outcrop.surfaces.web.pages.templates import Crumb, page
+from outcrop.surfaces.web.pages.templates import PageHead, page
 from outcrop.surfaces.web.pages.urls import Addresses
-from outcrop.surfaces.web.view_model import Asked, Shelf, Site
+from outcrop.surfaces.web.view_model import Asked, Facets, Site
 from outcrop.text import globs
 
 PAGE = 10
@@ -117,7 +117,7 @@ def search_page(site: Site, links: Links, request: Request) -> Response:
     return page(
         request,
         "search.html",
-        Crumb(_title(asked.query), site.project, "search"),
+        PageHead(_title(asked.query), site.project, "search"),
         status,
         form=_form(asked, request, shelf, site),
         modes=MODES,
@@ -128,7 +128,7 @@ def search_page(site: Site, links: Links, request: Request) -> Response:
     )
 
 
-def asked_of(request: Request, shelf: Shelf, own: str) -> Asked:
+def asked_of(request: Request, shelf: Facets, own: str) -> Asked:
     """The question that the address holds. Without a project it is asked of this repository."""
     project = request.get("project")
     chosen: tuple[str, ...] = () if project == ALL_PROJECTS else (project,)
@@ -210,7 +210,7 @@ def _stale(indexed: str | None, current: str) -> str:
     return f"The index is behind: it was made at {before}, the source is at {now}."
 
 
-def _form(asked: Asked, request: Request, shelf: Shelf, site: Site) -> Form:
+def _form(asked: Asked, request: Request, shelf: Facets, site: Site) -> Form:
     project = request.get("project")
     corpus = asked.corpus[0] if asked.corpus else ""
     within = () if asked.project == () else tuple("" if name == site.project else name for name in asked.project)
@@ -230,7 +230,7 @@ def _form(asked: Asked, request: Request, shelf: Shelf, site: Site) -> Form:
     )
 
 
-def _projects(chosen: str, shelf: Shelf, own: str) -> list[Choice]:
+def _projects(chosen: str, shelf: Facets, own: str) -> list[Choice]:
     others = [name for name in shelf.projects if name]
     return [
         Choice("", f"this repository ({own})", chosen in ("", own)),

@@ -17,7 +17,7 @@ from outcrop.surfaces.web.pages.urls import Addresses
 
 
 @dataclass(frozen=True, slots=True)
-class Crumb:
+class PageHead:
     """What the frame says above the content.
 
     Attributes:
@@ -53,7 +53,7 @@ def keep_compiled(folder: Path) -> None:
     _environment().bytecode_cache = FileSystemBytecodeCache(str(folder))
 
 
-def page(request: Request, template: str, crumb: Crumb, status: int = 200, **context: Any) -> Response:
+def page(request: Request, template: str, crumb: PageHead, status: int = 200, **context: Any) -> Response:
     """Render a view.
 
     Args:

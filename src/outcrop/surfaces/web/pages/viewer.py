@@ -14,7 +14,7 @@ from outcrop.surfaces.web.pages.excerpts import excerpt_of, parse_lines
 from outcrop.surfaces.web.pages.highlight import Shown, reads_as_prose
 from outcrop.surfaces.web.pages.links import Link, Links, Place
 from outcrop.surfaces.web.pages.search import KIND_NAMES
-from outcrop.surfaces.web.pages.templates import Crumb, fragment, page
+from outcrop.surfaces.web.pages.templates import PageHead, fragment, page
 from outcrop.surfaces.web.pages.urls import Addresses
 from outcrop.surfaces.web.view_model import Site
 
@@ -71,7 +71,7 @@ def view_page(site: Site, links: Links, request: Request) -> Response:
     return page(
         request,
         "view.html",
-        Crumb(harmless_line(document.path or document.hash[:10]), site.project, "view"),
+        PageHead(harmless_line(document.path or document.hash[:10]), site.project, "view"),
         document=document,
         parts=_parts(document, lines, cell, wanted),
         place=place_parts(document.kind, document.path, document.hash),
