@@ -251,8 +251,8 @@ def _register(name: str, function: Callable[..., Any]) -> Capability:
     return Capability(name, documentation.partition(" Returns ")[0], documentation, schema_of(function), function)
 
 
+# Every capability by its name.
 REGISTRY: Mapping[str, Capability] = {name: _register(name, function) for name, function in _NAMED.items()}
-"""Every capability by its name."""
 
 
 def call(

@@ -17,11 +17,11 @@ from outcrop.core.protocols import Embedder, Guard, Source, VectorStore
 from outcrop.core.reports import SpaceStatus
 from outcrop.core.rows import InventoryRow
 
+# Levels of folders that a picture can show; what lies deeper counts for the folder above it.
 DEPTH = 3
-"""Levels of folders that a picture can show; what lies deeper counts for the folder above it."""
 
+# Kinds whose path, if any, names a page and not a file in a folder.
 _PLACELESS = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM})
-"""Kinds whose path, if any, names a page and not a file in a folder."""
 
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NUMBER_BYTES = 4
@@ -169,10 +169,6 @@ def catalog(
         embedder: Named in the result, not used.
         kinds: All that the reader may know of; None for everything.
         depth: Levels of folders below the root.
-
-    Raises:
-        SourceError: The source cannot be read.
-        StoreError: The index exists and cannot be used.
     """
     exists = store.exists
     current = source.revision(store.seen() if exists else {})

@@ -25,8 +25,8 @@ from outcrop.evaluation.results import Evaluation
 from outcrop.search.fallback import build_command
 from outcrop.search.query import mode_of
 
+# The one that answers unless another is asked for, first: the others are compared with it.
 MODES = (Mode.HYBRID, Mode.SEMANTIC, Mode.KEYWORD)
-"""The one that answers unless another is asked for, first: the others are compared with it."""
 
 _EMBEDDER = re.compile(r"(?P<name>[^=]*)(?:=(?P<model>.*?)(?:@(?P<dim>[1-9][0-9]{0,5}))?)?", re.DOTALL)
 

@@ -71,11 +71,6 @@ def read(
         hash: Its content address; enough alone, and decides between several at one path.
         project: Slug of its repository; empty, or this repository's own, for this one.
         kinds: Kinds that the reader may see; None for all.
-
-    Raises:
-        UnknownArtifact: Nothing of that path and hash is indexed, or not for this reader.
-        SourceError: The source as a whole cannot be read.
-        StoreError: The index cannot be used.
     """
     project = "" if project == index.source.project else project
     row = _find(index, path, hash, project, kinds)

@@ -67,11 +67,6 @@ def clear(store: SqliteStore, corpus: str | None, space: str | None, *, named: b
 
     Returns:
         Bytes freed on disk.
-
-    Raises:
-        UsageError: No such corpus or space.
-        StoreLocked: Another process is building.
-        StoreDamaged: The named file is no index, and was left alone.
     """
     before = store.size()
     if corpus is None and space is None:
@@ -99,12 +94,7 @@ def _stored_space(store: SqliteStore, name: str) -> Space:
 
 
 def start_over(store: SqliteStore, *, named: bool) -> None:
-    """Make ready for a build from nothing: what sources gave goes, records of callers stay where they can be read.
-
-    Raises:
-        StoreLocked: Another process is building.
-        StoreDamaged: The named file is no index, and was left alone.
-    """
+    """Make ready for a build from nothing: what sources gave goes, records of callers stay where they can be read."""
     if not store.path.exists():
         return
     try:

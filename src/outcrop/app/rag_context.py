@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from outcrop.core.model import Answer, Mode
     from outcrop.search.query import Question
 
+# How long a turn may be held up.
 SECONDS = 2.0
-"""How long a turn may be held up."""
 
+# Share of the time that is given to the model before a search by words begins beside it.
 PATIENCE = 0.6
-"""Share of the time that is given to the model before a search by words begins beside it."""
 
+# Name of the threads that may be left behind.
 THREAD = "outcrop-context"
-"""Name of the threads that may be left behind."""
 
+# Threads left behind in a process, from which on nothing is tried any more: whatever they hang on hangs still.
 MOST_THREADS = 8
-"""Threads left behind in a process, from which on nothing is tried any more: whatever they hang on hangs still."""
 
 log = logging.getLogger(__name__)
 

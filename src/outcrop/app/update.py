@@ -35,11 +35,8 @@ class Update:
 
 
 def is_behind(index: Index) -> bool:
-    """Whether a build would find something to do, as far as the source's revision, the embedder and the vectors tell.
-
-    Raises:
-        SourceError: The source cannot be read.
-        StoreError: The index cannot be read.
+    """Whether a build would find something to do, as far as the source's revision, the embedder and the vectors
+    tell.
     """
     store = index.store
     if not store.exists:
@@ -69,11 +66,7 @@ def forgotten(index: Index) -> list[str]:
 
 
 def update(index: Index, progress: Callable[[Progress], None] | None = None) -> Update:
-    """Build every corpus that the index holds.
-
-    Raises:
-        OutcropError: As ``Index.build``.
-    """
+    """Build every corpus that the index holds."""
     names = own_corpora(index)
     reports: list[BuildReport] = [index.build(progress=progress)]
     reports += [index.build(corpus=name, progress=progress) for name in names]

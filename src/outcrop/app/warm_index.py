@@ -13,15 +13,15 @@ from outcrop.errors import OutcropError
 if TYPE_CHECKING:
     from outcrop.app.index import Index
 
+# Seconds that a question waits for the model. It loads in half a second, in two where its fast form is made first,
+# once on a machine. Words at once serve an agent better than meaning that does not come.
 PATIENCE = 2.0
-"""Seconds that a question waits for the model. It loads in half a second, in two where its fast form is made first,
-once on a machine. Words at once serve an agent better than meaning that does not come."""
 
 LOADING = "the model is still loading, so the words decided; ask again in a moment for hits by meaning"
 
+# Embedders that are made ready before the first question. Others have a package that may fetch a model from the
+# network, or a server that would be sent a text: nobody asked for either yet.
 LOADED_AT_START = ("local", "hash")
-"""Embedders that are made ready before the first question. Others have a package that may fetch a model from the
-network, or a server that would be sent a text: nobody asked for either yet."""
 
 
 class Service:
@@ -67,11 +67,7 @@ class Service:
             return
 
     def index(self) -> Index:
-        """The open index; another one once the settings changed.
-
-        Raises:
-            OutcropError: It cannot be opened.
-        """
+        """The open index; another one once the settings changed."""
         with self._turn:
             if self._index is not None and not self._is_current(self._index):
                 self._forget(self._index)
@@ -89,11 +85,7 @@ class Service:
         return self._ready.is_set()
 
     def search(self, query: str, *, mode: str, **wanted: Any) -> Answer:
-        """What ``Index.search`` answers; by words, and saying so, when the model does not come in time.
-
-        Raises:
-            OutcropError: As ``Index.search`` does.
-        """
+        """What ``Index.search`` answers; by words, and saying so, when the model does not come in time."""
         # Imported here: it brings numpy, and listing the tools does without.
         from outcrop.search.query import mode_of
 

@@ -22,8 +22,8 @@ from filelock import FileLock, Timeout
 from outcrop.core.reports import Watcher
 from outcrop.stores.sqlite.store import SqliteStore
 
+# Seconds that a new watch waits for the lock: somebody may just be looking whether it is held.
 PATIENCE = 1.0
-"""Seconds that a new watch waits for the lock: somebody may just be looking whether it is held."""
 
 WATCHING = "watching"
 UPDATING = "updating"

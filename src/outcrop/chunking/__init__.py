@@ -24,8 +24,8 @@ from outcrop.text.transcripts import is_silent
 
 __all__ = ["CEILING", "VERSION", "chunk", "format_of", "passage"]
 
+# Raised with every change of boundaries or names: an index made by another version is made anew.
 VERSION = 1
-"""Raised with every change of boundaries or names: an index made by another version is made anew."""
 
 _BY_KIND = {
     Kind.WIKI: "wiki",
@@ -68,9 +68,6 @@ def chunk(text: str, path: str | None, kind: Kind) -> list[Chunk]:
 
     Returns:
         Chunks in order, ``seq`` from 0, each at most :data:`CEILING` tokens; none for a blank text.
-
-    Raises:
-        FormatError: A notebook that is none.
     """
     form = format_of(path, kind)
     if form == "transcript":

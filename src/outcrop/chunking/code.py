@@ -17,18 +17,18 @@ from outcrop.chunking.rows import Slice, TextRows
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query
 
+# Seconds of processor time that a parse may take before its pace is judged.
 PATIENCE = 0.5
-"""Seconds of processor time that a parse may take before its pace is judged."""
 
+# Bytes a second. Real code is parsed at several million; what is slower is no text of that language, and some grammars
+# then eat gigabytes.
 PACE = 200_000
-"""Bytes a second. Real code is parsed at several million; what is slower is no text of that language, and some grammars
-then eat gigabytes."""
 
+# Characters. A longer line is data or minified code, in which no definition can be cited by line.
 LONGEST_LINE = 20_000
-"""Characters. A longer line is data or minified code, in which no definition can be cited by line."""
 
+# Characters of one name.
 LONGEST_NAME = 150
-"""Characters of one name."""
 
 _BLOCK = 1 << 11
 _CPP = re.compile(

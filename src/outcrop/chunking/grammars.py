@@ -107,6 +107,7 @@ _OCAML = f"""
 """
 
 # D is missing on purpose: its bundled grammar takes the process down on some texts. Perl is, because it is slow.
+# By the name that the grammar has in ``tree_sitter_language_pack``.
 QUERIES: dict[str, str] = {
     "python": f"""
         {named("function_definition class_definition")}
@@ -335,4 +336,3 @@ QUERIES: dict[str, str] = {
         {leads("comment")}""",
     "yaml": f"{named('block_mapping_pair', 'key: (_)')}\n{leads('comment')}",
 }
-"""By the name that the grammar has in ``tree_sitter_language_pack``."""

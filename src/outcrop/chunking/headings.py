@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
+# Characters kept of a heading.
 TITLE_LIMIT = 100
-"""Characters kept of a heading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +285,8 @@ _READERS: dict[str, Callable[[str], Layout]] = {
     "mediawiki": read_mediawiki,
 }
 
+# Names of the prose formats.
 FORMATS = frozenset(_READERS) | frozenset(_STYLES)
-"""Names of the prose formats."""
 
 
 def read(text: str, language: str) -> Layout:

@@ -14,11 +14,11 @@ from outcrop.chunking import headings
 from outcrop.chunking.headings import Layout
 from outcrop.chunking.rows import CEILING, TARGET, Slice, TextRows, guarded, prose_cost
 
+# Tokens below which a section goes with its parent.
 SCRAP = CEILING // 10
-"""Tokens below which a section goes with its parent."""
 
+# Between the headings of a trail.
 JOINT = " > "
-"""Between the headings of a trail."""
 
 Trail = tuple[str, ...]
 

@@ -62,9 +62,6 @@ def cut_notebook(text: str) -> Iterator[Cell]:
 
     Args:
         text: The file, JSON.
-
-    Raises:
-        FormatError: The file is not JSON, or not a notebook; the message names the place.
     """
     book = _load(text)
     language = _language(book)

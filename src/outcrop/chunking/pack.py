@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 from outcrop.chunking.rows import CEILING, SMALL, TARGET, TINY, Slice, TextRows, code_cost
 
+# Definitions nested deeper than this are left in their container: no person nests so deep, only hostile input does.
 DEPTH = 40
-"""Definitions nested deeper than this are left in their container: no person nests so deep, only hostile input does."""
 
+# Characters of the names of a chunk that holds several definitions.
 NAME_LIMIT = 200
-"""Characters of the names of a chunk that holds several definitions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ _MODIFIERS = (
     r"sealed|open|data|case|unsafe|const|virtual|inline|extern|local|readonly|partial|implicit|lazy)\s+)*"
 )
 
+# By language; ``generic`` serves every other.
 OUTLINES: dict[str, Outline] = {
     "crystal": Outline(
         r"(?:(?:private|protected|abstract)\s+)*"
@@ -133,7 +134,6 @@ OUTLINES: dict[str, Outline] = {
         r"[A-Za-z_][\w<>:*&]*[\s*&]+(?P<plain>[A-Za-z_][\w:~]*)\s*\([^;=]*$"
     ),
 }
-"""By language; ``generic`` serves every other."""
 
 _ALIKE = {"scss": "css", "scheme": "clojure", "racket": "clojure", "commonlisp": "clojure", "elisp": "clojure"}
 _FUNCTION = re.compile(r"\b(def|fun|func|function|fn|sub|proc|method|procedure|subroutine|macro)\b", re.IGNORECASE)

@@ -14,29 +14,29 @@ from itertools import accumulate, pairwise
 
 from outcrop.text.tokenizer import count
 
+# Most tokens of a chunk, hard. The one number to tune: every other limit follows from it.
 CEILING = 256
-"""Most tokens of a chunk, hard. The one number to tune: every other limit follows from it."""
 
+# Tokens up to which small neighbours are put together.
 TARGET = CEILING // 2
-"""Tokens up to which small neighbours are put together."""
 
+# Tokens below which a definition need not stand alone.
 SMALL = CEILING // 6
-"""Tokens below which a definition need not stand alone."""
 
+# Tokens below which a scrap says nothing by itself.
 TINY = CEILING // 10
-"""Tokens below which a scrap says nothing by itself."""
 
+# A row weighs at least a token for so many characters: base64 counts as one unknown word however long it is.
 CHARS_PER_TOKEN = 16
-"""A row weighs at least a token for so many characters: base64 counts as one unknown word however long it is."""
 
+# Share of the ceiling that a cut leaves in the first part, so that a stretch is not cut into crumbs.
 FEWEST = 0.35
-"""Share of the ceiling that a cut leaves in the first part, so that a stretch is not cut into crumbs."""
 
+# Start and end as character offsets, and the name.
 Slice = tuple[int, int, str | None]
-"""Start and end as character offsets, and the name."""
 
+# How bad a cut before this row is: 0 is a good place, 10 is the middle of a thought.
 Cost = Callable[["TextRows", int], float]
-"""How bad a cut before this row is: 0 is a good place, 10 is the middle of a thought."""
 
 _CLOSER = re.compile(
     r"""\s*$

@@ -13,17 +13,17 @@ from outcrop.chunking.rows import TextRows, prose_cost
 from outcrop.core.model import Chunk
 from outcrop.text.transcripts import Cue, parse
 
+# Characters after which a line ends with the cue though no sentence does: automatic captions have no full stops.
 LINE = 160
-"""Characters after which a line ends with the cue though no sentence does: automatic captions have no full stops."""
 
+# Seconds of silence that end a line.
 PAUSE = 2.0
-"""Seconds of silence that end a line."""
 
+# Seconds of silence that end a paragraph, the best place for a cut.
 LONG_PAUSE = 5.0
-"""Seconds of silence that end a paragraph, the best place for a cut."""
 
+# Seconds that no chunk spans: the stretch of time would mostly be about something else.
 SILENCE = 60.0
-"""Seconds that no chunk spans: the stretch of time would mostly be about something else."""
 
 _SENTENCE = re.compile(r"[.!?…。！？]['\"”’)\]]*$")
 

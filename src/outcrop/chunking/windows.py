@@ -7,8 +7,8 @@ from bisect import bisect_left, bisect_right
 from outcrop.chunking.rows import CEILING, Slice, TextRows
 from outcrop.text.tokenizer import count
 
+# Tokens that a window shares with the one before it.
 OVERLAP = CEILING // 4
-"""Tokens that a window shares with the one before it."""
 
 
 def cut_windows(text: str) -> list[Slice]:

@@ -26,21 +26,20 @@ from outcrop.errors import BadConfig
 REPOSITORY_FILE = "outcrop.toml"
 DEFAULT = "default"
 
+# What a repository's own file may set.
+#
+# Not ``allow_remote`` (it could consent to sending text), ``secret_ref`` (it could name any token of the user),
+# ``headers`` (they say where the token goes), ``store`` (it could overwrite any file) or ``include_secrets`` (it could
+# bring the user's own untracked keys into an index that is then served, or sent to an embedder).
 REPOSITORY_SETTINGS = frozenset(
     {"embedder", "model", "dim", "endpoint_url", "query_prefix", "passage_prefix", "max_tokens", "batch", "timeout"}
     | {"max_bytes", "exclude", "kinds", "raw_cells", "corpora"}
 )
-"""What a repository's own file may set.
-
-Not ``allow_remote`` (it could consent to sending text), ``secret_ref`` (it could name any token of the user),
-``headers`` (they say where the token goes), ``store`` (it could overwrite any file) or ``include_secrets`` (it could
-bring the user's own untracked keys into an index that is then served, or sent to an embedder).
-"""
 
 ADDING = frozenset({"exclude", "kinds"})
 
+# A settings file is a page of text; a link to an endless device must not fill the memory.
 MAX_FILE_BYTES = 1 << 20
-"""A settings file is a page of text; a link to an endless device must not fill the memory."""
 
 _PREFIX = "OUTCROP_"
 _OTHER_VARIABLES = frozenset({"OUTCROP_CONFIG", "OUTCROP_DEBUG"})
@@ -110,9 +109,6 @@ def load_settings(
         root: Root of the repository or folder whose ``outcrop.toml`` counts; None for a source without files.
         flags: Values from a command line by setting name. None and empty lists count as not given.
         environ: The environment.
-
-    Raises:
-        BadConfig: A file cannot be read, or a setting is unknown, not allowed there or has an impossible value.
     """
     values: dict[str, object] = {}
     origins = dict.fromkeys(NAMES, DEFAULT)
@@ -257,12 +253,12 @@ def _split(text: str) -> list[str]:
     return [item.strip() for item in text.split("\n" if "\n" in text else ",") if item.strip()]
 
 
+# How an item of a table is written in a variable, and an example.
 _PAIRS = {
     "kinds": ("PATTERN=KIND", "notes/**=doc"),
     "headers": ("NAME=VALUE", "api-key={secret}"),
     "corpora": ("NAME=PATTERN", "notebooks=lab/**/*.ipynb"),
 }
-"""How an item of a table is written in a variable, and an example."""
 
 
 def _pair(variable: str, item: str, name: str) -> tuple[str, str]:

@@ -34,9 +34,6 @@ def check(name: str, raw: object, origin: str) -> object:
         name: Of the setting.
         raw: As a file, a variable or a flag holds it.
         origin: Where that is, for the message.
-
-    Raises:
-        BadConfig: The setting cannot have this value.
     """
     try:
         return _CHECKS[name](raw)

@@ -246,8 +246,8 @@ class Filter:
     imported: bool = True
 
 
+# No restriction.
 EVERYTHING = Filter()
-"""No restriction."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,7 @@ _PROJECT = re.compile(r"[^\W_A-Z][\w.-]{0,63}")
 
 
 def check_project(name: str) -> str:
-    """The name of a project, as it is.
-
-    Raises:
-        UsageError: It cannot be one.
-    """
+    """The name of a project, as it is."""
     if not _PROJECT.fullmatch(name) or name != name.lower():
         raise UsageError(
             f"a project cannot be named {name!r}",
@@ -27,11 +23,7 @@ def check_project(name: str) -> str:
 
 
 def check_corpus(name: str) -> str:
-    """The name of a corpus, as it is.
-
-    Raises:
-        UsageError: It cannot be one.
-    """
+    """The name of a corpus, as it is."""
     if not _CORPUS.fullmatch(name):
         raise UsageError(
             f"a corpus cannot be named {name!r}", "Use letters, digits, dots, dashes and underscores, at most 64"

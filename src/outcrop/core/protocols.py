@@ -42,11 +42,11 @@ else:
         return method
 
 
+# float32 ``[n, dim]``, rows L2-normalised.
 Matrix = npt.NDArray[np.float32]
-"""float32 ``[n, dim]``, rows L2-normalised."""
 
+# float32 ``[dim]``, L2-normalised.
 Vector = npt.NDArray[np.float32]
-"""float32 ``[dim]``, L2-normalised."""
 
 
 class Source(Protocol):
@@ -147,26 +147,12 @@ class Embedder(Protocol):
         """Embed questions. Same shape and errors as :meth:`embed_passages`."""
 
 
-class VectorStore(Protocol):
-    """Keeps chunks, vectors and membership. Bound to one view (``worktree``) of its source.
-
-    Every write is one transaction. Readers see either all of it or nothing.
-    """
+class ChunkIndex(Protocol):
+    """What a search reads: chunks, vectors and words of one view (``worktree``) of its source."""
 
     @property
     def exists(self) -> bool:
         """Whether anything was ever stored."""
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether every write keeps another program waiting, so that a build should write as seldom as it can."""
-
-    def writing(self) -> AbstractContextManager[None]:
-        """Be the one writer.
-
-        Raises:
-            StoreLocked: Another process is building.
-        """
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Reads inside see one moment of the store."""
@@ -174,113 +160,14 @@ class VectorStore(Protocol):
     def state(self) -> State | None:
         """The space that is scanned, or None before the first build."""
 
-    def set_space(self, space: Space) -> None:
-        """From now on scan this space. What the index is current to becomes unknown when the space changed."""
-
-    def known(self, project: str = "") -> Mapping[str, StoredArtifact]:
-        """Per hash, what is stored of the artifacts of this source, or of an imported project."""
-
     def seen(self) -> Mapping[str, FileState]:
         """File states of this view's last build."""
-
-    def write(self, entries: Sequence[Entry], space: Space | None = None, view: View | None = None) -> Written:
-        """Store artifacts with their chunks. A chunk whose digest has a vector already takes it over.
-
-        With a space and a view it also does what :meth:`set_space` and :meth:`replace` do, in the same transaction.
-        """
-
-    def replace(self, view: View) -> Replaced:
-        """Say what belongs to this view; drop artifacts that no view names any more."""
-
-    def upsert(self, corpus: str, records: Sequence[RecordEntry], space: Space) -> Upserted:
-        """Write records of a caller, which every view sees and no build prunes; one of the same id gives way.
-
-        A record that stands there word for word is left alone. From now on that space is scanned.
-        """
-
-    def remove_records(self, corpus: str, ids: Sequence[str]) -> int:
-        """Take records out; returns how many of them were there."""
 
     def has_members(self) -> bool:
         """Whether any build put anything into this view."""
 
-    def members(self, builder: str | None = None) -> Sequence[Member]:
-        """What the last build of a corpus, or of each of them, put into this view."""
-
-    def pending(self, space: Space, filter: Filter = EVERYTHING) -> Sequence[Pending]:
-        """Distinct passages of this view that have no vector in that space, in index order."""
-
-    def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
-        """Which of these digests have a vector in that space already."""
-
-    def add_vectors(
-        self,
-        space: Space,
-        digests: Sequence[bytes],
-        vectors: Matrix,
-        revision: str | None = None,
-        builders: Sequence[str] = DEFAULT_BUILDERS,
-    ) -> None:
-        """Store a vector for every chunk that has one of these digests.
-
-        Args:
-            space: Where the vectors live.
-            digests: As in :class:`Pending`.
-            vectors: float32 ``[len(digests), dim]``, L2-normalised.
-            revision: Also do what :meth:`finish` does, in the same transaction.
-            builders: As there.
-        """
-
-    def projects(self) -> Sequence[Project]:
-        """What was imported from peers, by name."""
-
-    def project_statuses(self) -> Sequence[ProjectStatus]:
-        """The same with their sizes."""
-
-    def moment(self) -> str:
-        """Equal as long as nothing in the store changes."""
-
-    def copy_in(
-        self, project: str, entries: Sequence[Entry], space: Space, digests: Sequence[bytes], vectors: Matrix
-    ) -> Written:
-        """Store artifacts of an imported project, with vectors where there are some; nobody sees them yet.
-
-        An artifact that this project has already is replaced. Where nothing is scanned yet, that space is from now on.
-
-        Args:
-            project: Its name.
-            entries: The artifacts.
-            space: Where the vectors live.
-            digests: Of the passages that have a vector.
-            vectors: float32 ``[len(digests), dim]``, L2-normalised.
-        """
-
-    def place_project(self, project: Project, members: Sequence[Member]) -> Replaced:
-        """Say what an imported project is and what belongs to it, for every view; drop what nothing names any more."""
-
-    def remove_project(self, name: str) -> Replaced:
-        """Take an imported project out of every view. Records that name the same project stay."""
-
-    def artifacts(self) -> int:
-        """How many artifacts belong to this view."""
-
-    def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[Embedded]]:
-        """What this view holds of each of this source's artifacts, by hash, with vectors of a space."""
-
-    def normalise(self) -> tuple[int, int]:
-        """Bring every stored vector to length 1. Returns how many had another length, and how many were dropped."""
-
-    def finish(self, revision: str, builders: Sequence[str] = DEFAULT_BUILDERS) -> None:
-        """Declare what these corpora's builds put into the view complete at this revision."""
-
-    def built(self) -> str | None:
-        """The revision of this view's last complete build of the two corpora that every index has, or None."""
-
     def revisions(self) -> Mapping[str, str]:
         """Per corpus of this view, the revision of its last complete build."""
-
-    def interrupted(self) -> bool:
-        """Whether artifacts were stored since a build of any view was last complete."""
 
     def progress(self, space: Space, filter: Filter = EVERYTHING) -> tuple[int, int]:
         """Chunks of this view with a vector in that space, and all chunks of this view."""
@@ -314,6 +201,34 @@ class VectorStore(Protocol):
     def passages(self, ids: Sequence[int], filter: Filter) -> Mapping[int, Passage]:
         """Chunks by id; ids that are gone are missing."""
 
+
+class Inventory(Protocol):
+    """What status and catalog read: how much of what one view holds."""
+
+    def known(self, project: str = "") -> Mapping[str, StoredArtifact]:
+        """Per hash, what is stored of the artifacts of this source, or of an imported project."""
+
+    def members(self, builder: str | None = None) -> Sequence[Member]:
+        """What the last build of a corpus, or of each of them, put into this view."""
+
+    def projects(self) -> Sequence[Project]:
+        """What was imported from peers, by name."""
+
+    def project_statuses(self) -> Sequence[ProjectStatus]:
+        """The same with their sizes."""
+
+    def moment(self) -> str:
+        """Equal as long as nothing in the store changes."""
+
+    def artifacts(self) -> int:
+        """How many artifacts belong to this view."""
+
+    def built(self) -> str | None:
+        """The revision of this view's last complete build of the two corpora that every index has, or None."""
+
+    def interrupted(self) -> bool:
+        """Whether artifacts were stored since a build of any view was last complete."""
+
     def skipped(self) -> Sequence[Skipped]:
         """What this view's last build left out."""
 
@@ -329,11 +244,105 @@ class VectorStore(Protocol):
     def size(self) -> int:
         """Bytes on disk."""
 
+
+class ChunkWriter(Protocol):
+    """What a build writes. Every write is one transaction: readers see either all of it or nothing."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether every write keeps another program waiting, so that a build should write as seldom as it can."""
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Be the one writer.
+
+        Raises:
+            StoreLocked: Another process is building.
+        """
+
+    def set_space(self, space: Space) -> None:
+        """From now on scan this space. What the index is current to becomes unknown when the space changed."""
+
+    def write(self, entries: Sequence[Entry], space: Space | None = None, view: View | None = None) -> Written:
+        """Store artifacts with their chunks. A chunk whose digest has a vector already takes it over.
+
+        With a space and a view it also does what :meth:`set_space` and :meth:`replace` do, in the same transaction.
+        """
+
+    def replace(self, view: View) -> Replaced:
+        """Say what belongs to this view; drop artifacts that no view names any more."""
+
+    def upsert(self, corpus: str, records: Sequence[RecordEntry], space: Space) -> Upserted:
+        """Write records of a caller, which every view sees and no build prunes; one of the same id gives way.
+
+        A record that stands there word for word is left alone. From now on that space is scanned.
+        """
+
+    def remove_records(self, corpus: str, ids: Sequence[str]) -> int:
+        """Take records out; returns how many of them were there."""
+
+    def pending(self, space: Space, filter: Filter = EVERYTHING) -> Sequence[Pending]:
+        """Distinct passages of this view that have no vector in that space, in index order."""
+
+    def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
+        """Which of these digests have a vector in that space already."""
+
+    def add_vectors(
+        self,
+        space: Space,
+        digests: Sequence[bytes],
+        vectors: Matrix,
+        revision: str | None = None,
+        builders: Sequence[str] = DEFAULT_BUILDERS,
+    ) -> None:
+        """Store a vector for every chunk that has one of these digests.
+
+        Args:
+            space: Where the vectors live.
+            digests: As in :class:`Pending`.
+            vectors: float32 ``[len(digests), dim]``, L2-normalised.
+            revision: Also do what :meth:`finish` does, in the same transaction.
+            builders: As there.
+        """
+
+    def copy_in(
+        self, project: str, entries: Sequence[Entry], space: Space, digests: Sequence[bytes], vectors: Matrix
+    ) -> Written:
+        """Store artifacts of an imported project, with vectors where there are some; nobody sees them yet.
+
+        An artifact that this project has already is replaced. Where nothing is scanned yet, that space is from now on.
+
+        Args:
+            project: Its name.
+            entries: The artifacts.
+            space: Where the vectors live.
+            digests: Of the passages that have a vector.
+            vectors: float32 ``[len(digests), dim]``, L2-normalised.
+        """
+
+    def place_project(self, project: Project, members: Sequence[Member]) -> Replaced:
+        """Say what an imported project is and what belongs to it, for every view; drop what nothing names any more."""
+
+    def remove_project(self, name: str) -> Replaced:
+        """Take an imported project out of every view. Records that name the same project stay."""
+
+    def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[Embedded]]:
+        """What this view holds of each of this source's artifacts, by hash, with vectors of a space."""
+
+    def normalise(self) -> tuple[int, int]:
+        """Bring every stored vector to length 1. Returns how many had another length, and how many were dropped."""
+
+    def finish(self, revision: str, builders: Sequence[str] = DEFAULT_BUILDERS) -> None:
+        """Declare what these corpora's builds put into the view complete at this revision."""
+
     def clear(self, corpus: str | None = None, space: Space | None = None) -> None:
         """Drop a corpus of this view, a space of all views, or everything, and give the room back."""
 
     def close(self) -> None:
         """Let go of the database. Closing twice is fine."""
+
+
+class VectorStore(ChunkIndex, Inventory, ChunkWriter, Protocol):
+    """Keeps chunks, vectors and membership: all three ports of one store."""
 
 
 class Publisher(Protocol):

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from outcrop.core.model import Chunk, FileState, Kind, MediaNote, Part, RecordNote, Ref, Skipped, SkipReason, Space
 
+# The two corpora that every index has; they are built together.
 DEFAULT_BUILDERS = ("code", "docs")
-"""The two corpora that every index has; they are built together."""
 
+# Builder of what came from peers: no build's pruning takes it out, and no corpus can be called so.
 IMPORTED = "@"
-"""Builder of what came from peers: no build's pruning takes it out, and no corpus can be called so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,8 +306,8 @@ class TransferCounts:
     removed: int
 
 
+# Project and hash.
 ArtifactKey = tuple[str, str]
-"""Project and hash."""
 
 
 @dataclass(frozen=True, slots=True)

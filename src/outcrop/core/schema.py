@@ -37,11 +37,7 @@ class Limits:
         return schema | found
 
     def check(self, value: Any, where: str, caller: str) -> None:
-        """See that a value of the right type is within.
-
-        Raises:
-            UsageError: It is not.
-        """
+        """See that a value of the right type is within."""
         if value is None or isinstance(value, bool | Mapping):
             return
         noun = " characters" if isinstance(value, str) else " items" if _is_list(value) else ""
@@ -93,11 +89,7 @@ def schema_of_fields(made_of: type) -> Schema:
 
 
 def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any], caller: str) -> None:
-    """See that arguments are what a function's annotations say.
-
-    Raises:
-        UsageError: One is missing, unknown or of another type; the message names it (``records[2].text``).
-    """
+    """See that arguments are what a function's annotations say."""
     expected = {name: (parameter, annotation) for name, parameter, annotation in _parameters(function)}
     _refuse_unknown(arguments, expected, "argument", caller)
     for name, (parameter, annotation) in expected.items():

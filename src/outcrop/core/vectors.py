@@ -10,8 +10,8 @@ import numpy.typing as npt
 from outcrop.core.protocols import Matrix, Vector
 from outcrop.errors import BadEmbedding, FormatError
 
+# How a component is stored. Four bytes.
 ON_DISK = np.dtype("<f4")
-"""How a component is stored. Four bytes."""
 
 
 def normalise(matrix: npt.ArrayLike) -> Matrix:
@@ -22,9 +22,6 @@ def normalise(matrix: npt.ArrayLike) -> Matrix:
 
     Returns:
         float32 ``[n, dim]``, a new array, each row's L2 norm within 1e-6 of 1.
-
-    Raises:
-        BadEmbedding: Not a rectangle of real numbers, or a row holds NaN or infinity, or only zeros.
     """
     try:
         given = np.asarray(matrix)
@@ -52,9 +49,6 @@ def to_bytes(vector: Vector) -> bytes:
 
     Returns:
         ``4 * dim`` bytes.
-
-    Raises:
-        FormatError: Not one-dimensional.
     """
     if vector.ndim != 1:
         raise FormatError(f"One vector was to be stored, not an array of shape {vector.shape}")
@@ -70,9 +64,6 @@ def from_bytes(data: bytes, dim: int) -> Vector:
 
     Returns:
         float32 ``[dim]`` in the machine's byte order, writable, exactly the values that were stored.
-
-    Raises:
-        FormatError: Another length.
     """
     vector: Vector = stack([data], dim)[0]
     return vector
@@ -87,9 +78,6 @@ def stack(blobs: Sequence[bytes], dim: int) -> Matrix:
 
     Returns:
         float32 ``[n, dim]`` in the machine's byte order, C-contiguous, writable.
-
-    Raises:
-        FormatError: One of them has another length.
     """
     width = dim * ON_DISK.itemsize
     if set(map(len, blobs)) - {width}:

@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from outcrop.core.model import Space
-from outcrop.core.protocols import Matrix
+from outcrop.core.protocols import Embedder, Matrix, override
 from outcrop.embedders.known_models import EmbeddingPlan
 
 
-class PlannedEmbedder(ABC):
+class PlannedEmbedder(Embedder, ABC):
     """Implements the ``Embedder`` port but for running the model.
 
     Args:
@@ -21,35 +21,26 @@ class PlannedEmbedder(ABC):
         self._plan = plan
 
     @property
+    @override
     def space(self) -> Space:
-        """The model as the user named it; a folder's name with a digest of its contents."""
         return self._plan.space
 
     @property
+    @override
     def address(self) -> None:
-        """None: the text stays in this process."""
         return None
 
     @property
+    @override
     def max_tokens(self) -> int:
-        """What is known of the model, or said by its folder."""
         return self._plan.recipe.max_tokens
 
+    @override
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts to be found.
-
-        Returns:
-            float32 ``[len(texts), dim]``, L2-normalised.
-
-        Raises:
-            EmbedderUnavailable: The package or the model is missing.
-            DimensionMismatch: The vectors have another length than was said.
-            EmbedderError: It failed.
-        """
         return self._embed(texts, self._plan.recipe.passage)
 
+    @override
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        """Embed questions. Same shape and errors."""
         return self._embed(texts, self._plan.recipe.query)
 
     @abstractmethod

@@ -99,11 +99,7 @@ def status(embedder: Embedder) -> EmbedderStatus:
 
 
 def test(embedder: Embedder) -> EmbedderTest:
-    """Embed four sentences in one call and look at the vectors.
-
-    Raises:
-        EmbedderError: As the embedder does.
-    """
+    """Embed four sentences in one call and look at the vectors."""
     started = time.perf_counter()
     vectors = embedder.embed_passages([*PARAPHRASES, *STRANGERS])
     seconds = time.perf_counter() - started

@@ -12,16 +12,12 @@ from outcrop.errors import BadConfig
 if TYPE_CHECKING:
     from outcrop.embedders.http.consent import Consent
 
+# What the setting ``embedder`` can be.
 EMBEDDERS = ("local", "hash", "ollama", "endpoint", "sentence-transformers", "model2vec")
-"""What the setting ``embedder`` can be."""
 
 
 def make_embedder(settings: Settings, consent: Consent | None = None) -> Embedder:
-    """The embedder that the settings name. Loads nothing and sends nothing.
-
-    Raises:
-        BadConfig: No such embedder, or a model or dimension that it does not have.
-    """
+    """The embedder that the settings name. Loads nothing and sends nothing."""
     if settings.embedder == "local":
         from outcrop.embedders.local.embedder import MODEL, LocalEmbedder
 

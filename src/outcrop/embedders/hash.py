@@ -17,24 +17,21 @@ from math import log
 import numpy as np
 
 from outcrop.core.model import Space
-from outcrop.core.protocols import Matrix
+from outcrop.core.protocols import Embedder, Matrix, override
 from outcrop.core.vectors import normalise
 from outcrop.text import terms
 
 DEFAULT_DIM = 768
 
+# Other terms of the same text are another space.
 MODEL = "hash" if terms.VERSION == 1 else f"hash-{terms.VERSION}"
-"""Other terms of the same text are another space."""
 
 
-class HashEmbedder:
+class HashEmbedder(Embedder):
     """Implements the ``Embedder`` port. The same text gives the same vector on every machine.
 
     Args:
         dim: Number of components, at least 1.
-
-    Raises:
-        ValueError: ``dim`` is below 1.
     """
 
     def __init__(self, dim: int = DEFAULT_DIM) -> None:
@@ -44,25 +41,22 @@ class HashEmbedder:
         self._space = Space(MODEL if dim == DEFAULT_DIM else f"{MODEL}-{dim}", dim)
 
     @property
+    @override
     def space(self) -> Space:
-        """``hash`` at 768, or ``hash-DIM`` at another dimension."""
         return self._space
 
     @property
+    @override
     def address(self) -> None:
         """None: the text stays in this process."""
 
     @property
+    @override
     def max_tokens(self) -> int:
-        """No limit: every text is read whole."""
         return sys.maxsize
 
+    @override
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Hash texts.
-
-        Returns:
-            float32 ``[len(texts), dim]``, L2-normalised; a text without words has a vector too.
-        """
         dim = self._space.dim
         sums = np.zeros((len(texts), dim), np.float64)
         for row, text in zip(sums, texts, strict=True):
@@ -74,8 +68,8 @@ class HashEmbedder:
                 row[(_digest("") >> 1) % dim] = 1.0
         return normalise(sums)
 
+    @override
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        """Hash questions, exactly as passages are."""
         return self.embed_passages(texts)
 
 

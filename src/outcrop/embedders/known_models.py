@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from outcrop.core.model import Space
 from outcrop.errors import BadConfig
 
+# What a model that is not in the table is taken to read: no embedding model of the last years reads less.
 UNKNOWN_TOKENS = 512
-"""What a model that is not in the table is taken to read: no embedding model of the last years reads less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +121,6 @@ def plan_for(model: str, standard: ModelProfile, wishes: ModelOptions) -> Embedd
         model: Its id.
         standard: How it wants to be used.
         wishes: What the user wants otherwise.
-
-    Raises:
-        BadConfig: The model's length is not known and was not given, or it has another one and cannot be shortened.
     """
     dim = wishes.dim
     if dim is None and standard.dim is None:

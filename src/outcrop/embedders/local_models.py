@@ -23,11 +23,7 @@ def wishes(settings: Settings) -> ModelOptions:
 
 
 def make(settings: Settings) -> Embedder:
-    """The embedder for ``local`` with a path, ``sentence-transformers`` or ``model2vec``. Loads nothing.
-
-    Raises:
-        BadConfig: No model is named, or the path does not lead to one.
-    """
+    """The embedder for ``local`` with a path, ``sentence-transformers`` or ``model2vec``. Loads nothing."""
     if settings.model is None:
         raise BadConfig(
             f"the embedder {settings.embedder} has no model", "Set model to the path of a folder, or to a name."

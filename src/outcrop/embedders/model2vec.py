@@ -24,9 +24,6 @@ class Model2VecEmbedder(PlannedEmbedder):
     Args:
         model: Path of a folder, or a name that the package fetches where this machine may.
         wishes: What the user wants otherwise; ``dim`` is needed for a name.
-
-    Raises:
-        BadConfig: No such folder, or nothing says how long the vectors are.
     """
 
     def __init__(self, model: str, wishes: ModelOptions) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from outcrop.errors import BadConfig
 
+# Where exporters put an ONNX graph, the most exact one first.
 GRAPHS = ("model.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx", "model_quantized.onnx", "model_optimized.onnx")
-"""Where exporters put an ONNX graph, the most exact one first."""
 
 SETTINGS = (
     *("config.json", "modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
@@ -22,12 +22,12 @@ SETTINGS = (
 )
 WEIGHTS = ("*.onnx", "onnx/*.onnx", "*.onnx_data", "onnx/*.onnx_data", "*.safetensors", "pytorch_model.bin")
 
+# Read at the beginning, in the middle and at the end of weights: enough to tell trainings apart, and no slower for a
+# model of a gigabyte.
 SAMPLE_BYTES = 1 << 16
-"""Read at the beginning, in the middle and at the end of weights: enough to tell trainings apart, and no slower for a
-model of a gigabyte."""
 
+# Their positions begin after the number of the padding token, so two fewer are left.
 PADDED = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
-"""Their positions begin after the number of the padding token, so two fewer are left."""
 
 POOLINGS = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens", "lasttoken": "lasttoken"}
 LONGEST = 8192
@@ -69,11 +69,7 @@ def is_path(model: str) -> bool:
 
 
 def read(model: str) -> Layout:
-    """Read the folder that a path names.
-
-    Raises:
-        BadConfig: There is no such folder, it holds no model, or one of its files is not what it should be.
-    """
+    """Read the folder that a path names."""
     folder = Path(model).expanduser().resolve()
     if not folder.is_dir():
         raise BadConfig(f"there is no folder {folder}", "model names a folder that holds a model.")

@@ -22,8 +22,8 @@ from outcrop.errors import BadConfig, DimensionMismatch, EmbedderError, Embedder
 from outcrop.text.tokenizer import VOCAB_SHA256, encode
 
 INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
+# Names that exporters give to what is wanted, the best first; the first one of all where none is there.
 OUTPUTS = ("sentence_embedding", "last_hidden_state", "token_embeddings")
-"""Names that exporters give to what is wanted, the best first; the first one of all where none is there."""
 
 
 class FolderEmbedder(PlannedEmbedder):
@@ -33,9 +33,6 @@ class FolderEmbedder(PlannedEmbedder):
         model: Path of the folder.
         wishes: What the user wants otherwise.
         threads: Texts to compute at once; None for one per processor.
-
-    Raises:
-        BadConfig: No such folder, or no model in it that can be run.
     """
 
     def __init__(self, model: str, wishes: ModelOptions, threads: int | None = None) -> None:

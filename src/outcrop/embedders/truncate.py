@@ -6,11 +6,11 @@ from bisect import bisect_right
 
 from outcrop.text import tokenizer
 
+# Sent in place of a text without any character to read: many servers refuse those, and it has to have a vector.
 NOTHING = "."
-"""Sent in place of a text without any character to read: many servers refuse those, and it has to have a vector."""
 
+# No tokenizer makes fewer tokens of a text than this. Ours counts a long word without spaces as one, theirs do not.
 CHARACTERS_A_TOKEN = 16
-"""No tokenizer makes fewer tokens of a text than this. Ours counts a long word without spaces as one, theirs do not."""
 
 
 def presentable(text: str) -> str:

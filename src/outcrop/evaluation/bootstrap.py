@@ -17,11 +17,11 @@ RESAMPLES = 10_000
 LEVEL = 0.95
 SEED = 20_11_30
 
+# With fewer, an interval is narrower than what it should say.
 FEWEST_QUESTIONS = 10
-"""With fewer, an interval is narrower than what it should say."""
 
+# Numbers drawn at a time, to bound the memory.
 _AT_ONCE = 2_000_000
-"""Numbers drawn at a time, to bound the memory."""
 
 Values = npt.NDArray[np.float64]
 
@@ -73,9 +73,6 @@ def interval(values: Sequence[float], groups: Sequence[Hashable] | None = None) 
         values: One score a question.
         groups: The group (a repository) of each question: groups are then drawn first, and questions within each, so
             that the interval says what to expect of other groups. None for one level.
-
-    Raises:
-        ValueError: No values.
     """
     array = np.asarray(values, np.float64)
     if not array.size:
@@ -92,9 +89,6 @@ def difference(one: Sequence[float], other: Sequence[float], groups: Sequence[Ha
         one: Its scores.
         other: The other's.
         groups: As for :func:`interval`.
-
-    Raises:
-        ValueError: No values, or not as many of one as of the other.
     """
     if len(one) != len(other):
         raise ValueError(f"{len(one)} values and {len(other)} are no pairs")

@@ -29,8 +29,8 @@ from outcrop.search.fallback import build_command
 from outcrop.search.query import Question
 from outcrop.search.staleness import Freshness
 
+# Hits that are asked for: enough to fill ten files, and to say where an answer came that did not come early.
 HITS = 100
-"""Hits that are asked for: enough to fill ten files, and to say where an answer came that did not come early."""
 
 QUESTIONS_AT_ONCE = 64
 
@@ -108,11 +108,6 @@ def evaluate(
         texts: Their artifacts whole.
         own: Paths of the judged files themselves: where they are indexed, they hold every question word for word.
         progress: Told how far it is.
-
-    Raises:
-        UsageError: A question names a kind, corpus or project that does not exist, the index holds no answer to any
-            question, or the library of measures is not installed.
-        StoreError: There is no index, or it cannot be used.
     """
     metrics.require()
     tasks, missing, left_out = _prepare(judged, source, store, spots, texts)

@@ -16,14 +16,14 @@ from typing import Any, NoReturn
 
 from outcrop.errors import FormatError, UsageError
 
+# What a line of one's own file may say; other fields are its writer's business.
 FIELDS = ("id", "query", "relevant", "kind", "corpus", "project")
-"""What a line of one's own file may say; other fields are its writer's business."""
 
+# Of what is merely named as relevant.
 GRADE = 1
-"""Of what is merely named as relevant."""
 
+# Larger grades are a column taken for another.
 MAX_GRADE = 1000
-"""Larger grades are a column taken for another."""
 
 _QRELS = re.compile(r"(\S+)\s+\S+\s+(\S.*?)\s+([+-]?\d{1,9})")
 _SCORES = re.compile(r"([^\t]+)\t([^\t]+)\t([+-]?\d{1,9})")
@@ -79,10 +79,6 @@ def read(file: Path, topics: Path | None = None) -> Judged:
     Args:
         file: JSON Lines, or TREC qrels; the first line tells which.
         topics: The questions of qrels: ``id<TAB>question`` lines, or JSON Lines with ``id`` and ``query``.
-
-    Raises:
-        UsageError: A file that cannot be read, or topics missing or too many.
-        FormatError: A line that says nothing sensible; the message has its number.
     """
     lines = _lines(file)
     if not lines:

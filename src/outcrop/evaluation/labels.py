@@ -76,8 +76,8 @@ class Target:
         return spot.artifact in self.artifacts and self.part.holds(spot)
 
 
+# Gives the text of an artifact, and its format as ``chunking.format_of`` says.
 Texts = Callable[[ArtifactKey], tuple[str, str]]
-"""Gives the text of an artifact, and its format as ``chunking.format_of`` says."""
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from outcrop.errors import UsageError
 
+# Documents of a ranking that count.
 DEPTH = 10
-"""Documents of a ranking that count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,7 @@ class Scores:
 
 
 def require() -> None:
-    """Make sure that the library is there, before anybody waits for anything.
-
-    Raises:
-        UsageError: It is not.
-    """
+    """Make sure that the library is there, before anybody waits for anything."""
     try:
         # Imported here, as below: it is an extra, and nothing else needs it.
         import ir_measures  # noqa: F401
@@ -51,9 +47,6 @@ def score(rankings: Sequence[Sequence[str]], grades: Sequence[Mapping[str, int]]
     Args:
         rankings: One a question: names of documents, best first, none of them twice.
         grades: One a question: the grade of each judged document; at least one is above 0.
-
-    Raises:
-        UsageError: The library is not installed.
     """
     require()
     import ir_measures

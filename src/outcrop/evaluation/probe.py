@@ -134,9 +134,6 @@ def load_task(notebook: Path | None = None, question: str | None = None, expecte
         notebook: An ``.ipynb`` file; with it, both others are needed.
         question: What to ask instead.
         expected: A piece of the cell that answers it.
-
-    Raises:
-        UsageError: The notebook cannot be read, or it has no question.
     """
     if notebook is None:
         text = files("outcrop").joinpath("data", PATH).read_text("utf-8")
@@ -159,10 +156,6 @@ def probe(task: Task, candidates: Sequence[Candidate], make_store: Callable[[], 
         task: What is asked.
         candidates: Who is asked.
         make_store: Gives an empty store that is forgotten when it is closed.
-
-    Raises:
-        FormatError: The notebook is none.
-        UsageError: No cell holds the expected text, or several do.
     """
     cells = chunking.chunk(task.notebook, PATH, Kind.CODE)
     cell = _expected_cell(task, cells)

@@ -20,28 +20,28 @@ from outcrop.indexing.ingest import WHOLE, Cutter, Report
 from outcrop.indexing.scope import Scope
 from outcrop.text import tokenizer
 
+# Texts handed to the embedder at a time, at most.
 EMBED_TEXTS = 256
-"""Texts handed to the embedder at a time, at most."""
 
+# The first time fewer: a fault, and how fast it goes, should show at once.
 FIRST_TEXTS = 32
-"""The first time fewer: a fault, and how fast it goes, should show at once."""
 
 FEWEST_TEXTS = 8
 
+# Work that is handed over at a time, as far as the last time tells: how long Ctrl-C and the next progress may take.
 EMBED_SECONDS = 2.0
-"""Work that is handed over at a time, as far as the last time tells: how long Ctrl-C and the next progress may take."""
 
+# After this the first vectors are written, then after twice as long each time: a first index is of use early on.
 FIRST_FLUSH_SECONDS = 5.0
-"""After this the first vectors are written, then after twice as long each time: a first index is of use early on."""
 
+# How much embedding a killed process can lose at most.
 FLUSH_SECONDS = 60.0
-"""How much embedding a killed process can lose at most."""
 
+# Vectors of one transaction: more would lock a Fossil repository for longer than a fifth of a second.
 FLUSH_TEXTS = 10_000
-"""Vectors of one transaction: more would lock a Fossil repository for longer than a fifth of a second."""
 
+# Progress is told no more often than this.
 REPORT_SECONDS = 0.1
-"""Progress is told no more often than this."""
 
 
 @dataclass(slots=True)
@@ -74,10 +74,6 @@ def build(
 
     Returns:
         What was done.
-
-    Raises:
-        StoreLocked: Another process is building.
-        EmbedderError: Chunks are stored and vectors made so far are kept; the next build goes on.
     """
     started = time.perf_counter()
     report = _throttled(progress or (lambda _: None))
@@ -189,9 +185,6 @@ def embed_pending(
         wanted: Which passages.
         revision: What these builders' corpora are then complete at; None where they come from no source.
         builders: See ``revision``.
-
-    Raises:
-        EmbedderError: It says how many passages were done.
     """
     pending = store.pending(embedder.space, wanted)
     announce(embedder, len(pending), sum(len(chunking.passage(item.chunk)) for item in pending))

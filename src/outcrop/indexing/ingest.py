@@ -19,23 +19,23 @@ from outcrop.errors import FormatError
 from outcrop.indexing.scope import Scope
 from outcrop.text import decoding
 
+# Text gathered before it is written: a large transaction, yet a bounded memory.
 WRITE_CHARACTERS = 16_000_000
-"""Text gathered before it is written: a large transaction, yet a bounded memory."""
 
+# Passages of one transaction, roughly: while it lasts, a fifth of a second, nobody commits to a Fossil repository.
 WRITE_CHUNKS = 10_000
-"""Passages of one transaction, roughly: while it lasts, a fifth of a second, nobody commits to a Fossil repository."""
 
+# Verdicts that hold for one build only: chance decides them, not the bytes.
 UNSETTLED = frozenset({SkipReason.VANISHED, SkipReason.UNREADABLE})
-"""Verdicts that hold for one build only: chance decides them, not the bytes."""
 
+# Ends the revision of a build during which the source changed; no source has such a revision.
 UNSURE = "?"
-"""Ends the revision of a build during which the source changed; no source has such a revision."""
 
+# Of a notebook without any cell that is code or prose.
 ONLY_RAW = "raw cells only, which --raw-cells takes"
-"""Of a notebook without any cell that is code or prose."""
 
+# The two corpora that every index has, with everything there is.
 WHOLE = Scope()
-"""The two corpora that every index has, with everything there is."""
 
 Report = Callable[[Progress], None]
 
@@ -99,11 +99,7 @@ class Cutter:
         return Entry(ref, self._refusal(ref), (), outcome.reason, outcome.detail)
 
     def cut(self, artifact: Artifact) -> Sequence[Chunk]:
-        """The chunks of an artifact.
-
-        Raises:
-            FormatError: It is not what its name says.
-        """
+        """The chunks of an artifact."""
         return chunking.chunk(artifact.text, artifact.ref.path, artifact.ref.kind)
 
     def recipe(self, ref: Ref) -> str:

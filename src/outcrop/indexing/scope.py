@@ -20,8 +20,8 @@ from outcrop.core.rows import DEFAULT_BUILDERS, Member, StoredArtifact
 from outcrop.errors import UsageError
 from outcrop.text.globs import compiled
 
+# Where the Markdown cells of every notebook go: in one ranking with code, two-line notes win unrelated questions.
 DOCS = "docs"
-"""Where the Markdown cells of every notebook go: in one ranking with code, two-line notes win unrelated questions."""
 
 CODE_KINDS = frozenset({Kind.CODE, Kind.API})
 
@@ -121,9 +121,6 @@ def own_scope(corpus: str, paths: Iterable[str | os.PathLike[str]], root: Path, 
         root: The folder that paths are relative to.
         prune: See :class:`Scope`.
         raw_cells: See :class:`Scope`.
-
-    Raises:
-        UsageError: A name that is none, or a path outside of the root.
     """
     return Scope(
         check_corpus(corpus),

@@ -26,11 +26,6 @@ def upsert(records: Sequence[Record], corpus: str, store: VectorStore, embedder:
         corpus: The corpus that they are found in.
         store: Where to.
         embedder: What makes the vectors; from now on its space is the one that is searched.
-
-    Raises:
-        UsageError: A record that cannot be one; nothing is stored then.
-        StoreLocked: Another process is writing.
-        EmbedderError: The records are stored; vectors made so far are kept, and the next call goes on.
     """
     started = time.perf_counter()
     entries = {record.id: _entry(record, place) for place, record in enumerate(records)}

@@ -17,18 +17,18 @@ from outcrop.media.verify import Report, measure, read_whole, size_of
 from outcrop.text import decoding, manifest
 from outcrop.text.transcripts import is_silent
 
+# What stands in the root of a checkout, by sort of source.
 _MARKS = {"git": (".git",), "fossil": (".fslckout", "_FOSSIL_")}
-"""What stands in the root of a checkout, by sort of source."""
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _SHA3 = re.compile(r"[0-9a-fA-F]{64}")
+# Types that Python's own table lacks in some version, or calls by an unregistered name.
 _TYPES = {
     "mkv": "video/x-matroska", "ogv": "video/ogg", "m4v": "video/mp4", "webm": "video/webm", "mts": "video/mp2t",
     "mka": "audio/x-matroska", "m4a": "audio/mp4", "ogg": "audio/ogg", "oga": "audio/ogg", "opus": "audio/opus",
     "flac": "audio/flac", "wav": "audio/wav", "aac": "audio/aac", "webp": "image/webp", "avif": "image/avif",
     "heic": "image/heic", "jxl": "image/jxl", "glb": "model/gltf-binary",
 }  # fmt: skip
-"""Types that Python's own table lacks in some version, or calls by an unregistered name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,6 @@ def add_media(
         size: Its size.
         replace: Whether a manifest that is there already gives way.
         progress: Told how far the hashing is.
-
-    Raises:
-        UsageError: Something is missing or cannot be; nothing is written then.
-        FormatError: The transcript is not text.
-        SourceError: The manifest cannot be written.
     """
     root = _working_folder(index)
     inside = _inside(root, text, "the transcript")

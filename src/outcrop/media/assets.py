@@ -42,11 +42,7 @@ class Assets:
 
 
 def list_media(index: Index) -> Assets:
-    """Every manifest of an index's source, in path order, whether or not it is indexed yet.
-
-    Raises:
-        SourceError: The source cannot be read.
-    """
+    """Every manifest of an index's source, in path order, whether or not it is indexed yet."""
     listing = index.source.artifacts(index.store.seen() if index.store.exists else {})
     refs = [ref for ref in listing.refs if ref.transcript is not None or ref.kind is Kind.MEDIA]
     assets: list[Asset] = []
@@ -60,12 +56,7 @@ def list_media(index: Index) -> Assets:
 
 
 def find(index: Index, path: str) -> Manifest:
-    """The manifest at a path of the source, or of the disk.
-
-    Raises:
-        ManifestError: What is there is not one.
-        UsageError: Nothing is there.
-    """
+    """The manifest at a path of the source, or of the disk."""
     refs = [
         ref for ref in index.source.artifacts(index.store.seen() if index.store.exists else {}).refs if ref.path == path
     ]

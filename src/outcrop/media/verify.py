@@ -17,11 +17,11 @@ from outcrop.errors import FormatError, IntegrityError, UsageError
 from outcrop.media.assets import Asset, find, list_media, local_copy, name_of
 from outcrop.text import manifest
 
+# Bytes hashed at a time: a film is never in memory.
 BLOCK = 1 << 20
-"""Bytes hashed at a time: a film is never in memory."""
 
+# Progress is counted in megabytes.
 MEGA = 1_000_000
-"""Progress is counted in megabytes."""
 
 Report = Callable[[Progress], None]
 

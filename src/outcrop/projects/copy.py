@@ -15,18 +15,18 @@ from outcrop.errors import StoreDamaged
 from outcrop.indexing.ingest import Report
 from outcrop.indexing.scope import corpus_of
 
+# Artifacts read from a peer at a time.
 ARTIFACTS_AT_ONCE = 200
-"""Artifacts read from a peer at a time."""
 
+# Passages of one transaction, roughly.
 WRITE_CHUNKS = 10_000
-"""Passages of one transaction, roughly."""
 
+# How far a peer's vector may be from length 1; ours are within a millionth.
 UNIT_TOLERANCE = 1e-3
-"""How far a peer's vector may be from length 1; ours are within a millionth."""
 
 
+# An artifact, and the vectors that it has, by digest.
 Read = tuple[Entry, Mapping[bytes, Vector]]
-"""An artifact, and the vectors that it has, by digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +151,6 @@ def entries_of(
         members: The first membership of each, by hash.
         known: What the peer remembers of each.
         space: Of the vectors that are wanted.
-
-    Raises:
-        StoreDamaged: It has vectors that are none.
     """
     for hash, chunks in store.embedded_chunks(space, hashes).items():
         member, about = members[hash], known[hash]

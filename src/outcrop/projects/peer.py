@@ -30,11 +30,11 @@ from outcrop.transfer import folder_export, service, sync
 from outcrop.transfer.directory import DirectoryTransfer
 from outcrop.transfer.members import Members
 
+# Type of a peer that is a folder of exported blobs.
 EXPORT = "blobs"
-"""Type of a peer that is a folder of exported blobs."""
 
+# What an export that can be imported without its source has.
 MEMBERS = Path("vec", "members.json")
-"""What an export that can be imported without its source has."""
 
 
 _COMMANDS = re.compile(r"\boutcrop (index|rebuild|normalize|pull)\b(?! -C)")
@@ -94,12 +94,6 @@ def opened(
         space: The space that is wanted.
         own_store: Where the repository that asks keeps its index.
         report: Told how far the reading of blobs is.
-
-    Raises:
-        NotARepository: There is nothing at that path.
-        UsageError: It is the repository that asks.
-        StoreError: It has no index and no vectors, or an index that is not finished or cannot be read.
-        SpaceMismatch: Its vectors are another model's.
     """
     if _is_export(path):
         yield _of_export(path.resolve(), settings, space, report)
@@ -172,11 +166,7 @@ def _is_export(path: Path) -> bool:
 
 
 def _is_indexed(store: SqliteStore, path: Path) -> bool:
-    """Whether a peer has an index.
-
-    Raises:
-        StoreError: It has one that cannot be read.
-    """
+    """Whether a peer has an index."""
     try:
         return store.exists
     except OutcropError as error:
@@ -230,11 +220,7 @@ def _of_blobs(
 
 
 def _blobs_of(source: Source, settings: Settings, path: Path) -> TransferStore:
-    """Where the vectors are that came with a peer.
-
-    Raises:
-        IndexMissing: None did.
-    """
+    """Where the vectors are that came with a peer."""
     transfer = service.transfer_of(source)
     if transfer is None or not any(name.endswith(".bin") for name in transfer.names()):
         raise IndexMissing(
@@ -267,11 +253,7 @@ def _of_export(path: Path, settings: Settings, space: Space, report: Callable[[P
 
 
 def _members(path: Path) -> Members:
-    """What an export says of itself.
-
-    Raises:
-        BlobError: The file that says it is none, or is gone.
-    """
+    """What an export says of itself."""
     try:
         found = folder_export.read_members(DirectoryTransfer(path))
     except OutcropError as error:
@@ -311,11 +293,7 @@ def at(path: Path, error: OutcropError) -> OutcropError:
 
 
 def name_of(peer: Peer, named: str | None, own: str) -> str:
-    """What a project is to be called.
-
-    Raises:
-        UsageError: It cannot be called so.
-    """
+    """What a project is to be called."""
     name = check_project(named) if named is not None else peer.slug
     if name == own:
         raise UsageError(f"this repository itself is called {own!r}", f"Give the other one another name: --as {own}-2")

@@ -31,19 +31,19 @@ from outcrop.projects.python_modules import (
 )
 from outcrop.projects.python_newdocs import AddedDoc, read_notes
 
+# Raised whenever other names are found, or the same are cut otherwise.
 VERSION = 1
-"""Raised whenever other names are found, or the same are cut otherwise."""
 
+# Larger files were written by programs.
 MAX_BYTES = 4 << 20
-"""Larger files were written by programs."""
 
+# A class of a stub that is longer is shown by its first line: all the rest are overloads.
 STUB_LINES = 80
-"""A class of a stub that is longer is shown by its first line: all the rest are overloads."""
 
 _PRIVATE_PARTS = frozenset({"test", "tests", "conftest", "__main__", "setup"})
 _ALIASES = {"posixpath": "os.path"}
+# The standard library says the same of ``os.path`` three times.
 _TWINS = frozenset({"ntpath", "genericpath", "nturl2path"})
-"""The standard library says the same of ``os.path`` three times."""
 
 _SHOWN_DECORATORS = ("property", "cached_property", "classmethod", "staticmethod", "abstractmethod", "contextmanager")
 

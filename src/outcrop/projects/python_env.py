@@ -20,8 +20,8 @@ from pathlib import Path
 
 from outcrop.errors import SourceError, UsageError
 
+# The name of the standard library among packages.
 STDLIB = "stdlib"
-"""The name of the standard library among packages."""
 
 _ASK = (
     "import json, site, sys, sysconfig; print(json.dumps([sys.version.split()[0], sysconfig.get_path('stdlib'),"
@@ -84,9 +84,6 @@ def find_interpreter(named: Path | None, root: Path, environ: Mapping[str, str] 
         named: A program or the folder of an environment.
         root: The repository.
         environ: The environment variables.
-
-    Raises:
-        SourceError: It is none, or its library cannot be found.
     """
     if named is not None:
         return _at(named)
@@ -99,11 +96,8 @@ def find_interpreter(named: Path | None, root: Path, environ: Mapping[str, str] 
 
 
 def find_package(interpreter: Interpreter, name: str) -> Package:
-    """A package by the name of its distribution or of a module that one imports; ``stdlib`` for the standard library.
-
-    Raises:
-        UsageError: No such package there; it names near ones.
-        SourceError: It has no source files there.
+    """A package by the name of its distribution or of a module that one imports; ``stdlib`` for the standard
+    library.
     """
     if name == STDLIB:
         paths = tuple(sorted(_walk(interpreter.stdlib, _NOT_STDLIB)))

@@ -18,11 +18,11 @@ _DEPRECATED_FIRST = re.compile(r"\s*(?:\[?deprecated\b|.{0,80}\bis deprecated\b)
 _DEPRECATED_NOTE = re.compile(r"^\.\. deprecated::", re.MULTILINE)
 _DEPRECATION_LINES = 12
 
+# The function that gives docstrings to compiled names.
 ADD_NEWDOC = "add_newdoc"
-"""The function that gives docstrings to compiled names."""
 
+# Statements of a function that are looked at: its docstring, and a warning that it is deprecated.
 KEPT_STATEMENTS = 3
-"""Statements of a function that are looked at: its docstring, and a warning that it is deprecated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Star:
     alias: str
 
 
+# A part of ``__all__`` that only running the code would tell.
 UNKNOWN = Star("")
-"""A part of ``__all__`` that only running the code would tell."""
 
 
 @dataclass
@@ -71,11 +71,7 @@ class Module:
 
 
 def parse(name: str, path: str, data: bytes) -> Module:
-    """Read one file.
-
-    Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: It is not Python of a version that is understood here.
-    """
+    """Read one file."""
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     text = data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
     with warnings.catch_warnings():

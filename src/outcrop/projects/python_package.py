@@ -20,8 +20,8 @@ from outcrop.projects.copy import ImportCounts, Material, Read
 from outcrop.projects.python_api import Reading
 from outcrop.projects.python_env import STDLIB, Interpreter, Package
 
+# Type of a project that is an installed package.
 PYTHON = "python"
-"""Type of a project that is an installed package."""
 
 RECIPE = f"{chunking.VERSION}/python-api/{python_api.VERSION}"
 
@@ -51,12 +51,7 @@ class Done:
 
 
 def find(index: Index, package: str, executable: Path | None) -> FoundPackage:
-    """A package that is installed here.
-
-    Raises:
-        UsageError: There is none of that name.
-        SourceError: No such interpreter, or it has no source.
-    """
+    """A package that is installed here."""
     interpreter = python_env.find_interpreter(executable, index.source.root)
     found = python_env.find_package(interpreter, package)
     return FoundPackage(interpreter, found, STDLIB if package == STDLIB else found.name)
@@ -68,12 +63,7 @@ def slug_of(item: str, version: str) -> str:
 
 
 def bring(index: Index, found: FoundPackage, project: Project, report: Report) -> Done:
-    """Read a package, store what is new or changed in it, and embed that. The caller is the store's writer.
-
-    Raises:
-        SourceError: It has no public names.
-        EmbedderError: What was read is stored; the next time goes on.
-    """
+    """Read a package, store what is new or changed in it, and embed that. The caller is the store's writer."""
     store = index.store
     before = next((each for each in store.projects() if each.name == project.name), None)
     embedded, chunks = store.progress(project.space, Filter(projects=(project.name,)))

@@ -26,8 +26,8 @@ from outcrop.projects.python_package import PYTHON
 from outcrop.text.globs import path_matcher
 from outcrop.transfer import service
 
+# How often a peer that changes while it is read is read again.
 ATTEMPTS = 3
-"""How often a peer that changes while it is read is read again."""
 
 Report = Callable[[Progress], None]
 
@@ -63,12 +63,6 @@ def import_project(
         kind: What all of it counts as here; None for what it counts as there.
         paths: Only paths that match one of these patterns, written as in a .gitignore.
         progress: Told how far it is.
-
-    Raises:
-        UsageError: A name that is taken or cannot be one, or no path that matches.
-        NotARepository: There is nothing at that path.
-        StoreError: The peer has no index, or one that is not finished; or this one is being written.
-        SpaceMismatch: The peer's vectors are another model's.
     """
     if name is not None:
         check_project(name)
@@ -92,12 +86,6 @@ def import_package(
         name: What it is called here; None for its name and version, ``numpy-2.4``.
         executable: The interpreter whose packages are meant; see ``sources.python_places.find_interpreter``.
         progress: Told how far it is.
-
-    Raises:
-        UsageError: No such package, or a name that is taken or cannot be one.
-        SourceError: No such interpreter, or a package without source.
-        EmbedderError: The names are stored; the next refresh embeds what is left.
-        StoreLocked: Another process is writing the index.
     """
     found = python_package.find(index, package, executable)
     called = check_project(name) if name is not None else found.package.slug
@@ -105,12 +93,7 @@ def import_package(
 
 
 def refresh(index: Index, name: str, *, progress: Report | None = None) -> ProjectReport:
-    """Read a project's peer again; only what changed is read.
-
-    Raises:
-        UnknownProject: There is none of that name.
-        OutcropError: As its import does; the project stays as it is.
-    """
+    """Read a project's peer again; only what changed is read."""
     project = project_named(index, name)
     report = progress or _silent
     if project.type == PYTHON:
@@ -129,12 +112,7 @@ def refresh(index: Index, name: str, *, progress: Report | None = None) -> Proje
 
 
 def remove(index: Index, name: str) -> int:
-    """Take a project out of the index, and give the room back. Its peer is not touched. Returns bytes freed on disk.
-
-    Raises:
-        UnknownProject: There is none of that name.
-        StoreLocked: Another process is writing the index.
-    """
+    """Take a project out of the index, and give the room back. Its peer is not touched. Returns bytes freed on disk."""
     project_named(index, name)
     before = index.store.size()
     with index.store.writing():
@@ -156,11 +134,7 @@ def listing(index: Index, names: Collection[str] | None = None) -> list[ProjectS
 
 
 def project_named(index: Index, name: str) -> Project:
-    """What is written down of a project.
-
-    Raises:
-        UnknownProject: There is none of that name.
-    """
+    """What is written down of a project."""
     projects = {project.name: project for project in index.store.projects()}
     if name not in projects:
         known = f"There is: {', '.join(projects)}" if projects else "Import one: outcrop import-project PEER"
@@ -263,11 +237,7 @@ def _import_package(
 
 
 def _space(index: Index) -> Space:
-    """The space that is searched.
-
-    Raises:
-        SpaceMismatch: The index holds another embedder's vectors than the one that is set.
-    """
+    """The space that is searched."""
     state = index.store.state() if index.store.exists else None
     wanted = index.embedder.space
     if state is not None and state.space != wanted:
@@ -279,11 +249,7 @@ def _space(index: Index) -> Space:
 
 
 def _claim(index: Index, name: str, type: str, peer: str, item: str) -> None:
-    """Make sure that a name is free, or belongs to the same peer, or to one that is not there any more.
-
-    Raises:
-        UsageError: It is another's.
-    """
+    """Make sure that a name is free, or belongs to the same peer, or to one that is not there any more."""
     for project in index.store.projects():
         same = (project.type == PYTHON) == (type == PYTHON) and (project.peer, project.item) == (peer, item)
         moved = type != PYTHON and project.type == type and not peers.path_of(project.peer).exists()

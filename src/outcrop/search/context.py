@@ -18,34 +18,34 @@ from outcrop.search.engine import keyword_answer, shown
 from outcrop.search.query import Question
 from outcrop.text import terms, tokenizer
 
+# Length of a block: a hundredth of what agents hold, and room for three passages of the usual size.
 TOKENS = 1500
-"""Length of a block: a hundredth of what agents hold, and room for three passages of the usual size."""
 
+# Hits that are looked through for those that fit.
 CANDIDATES = 20
-"""Hits that are looked through for those that fit."""
 
+# Dot product below which a passage has nothing to do with the prompt, by model.
+#
+# Measured on two libraries (Python, Go): of forty prompts about anything else (the weather, recipes, "thanks!") the
+# best
+# passage reached 0.35, but for "commit and push" and the single word "ok"; of 45 questions about the library it reached
+# at least 0.48, of vague ones that share no word with their passage 0.36. Other models have other distributions and no
+# floor; there the words decide.
 FLOORS = {"all-MiniLM-L6-v2": 0.35}
-"""Dot product below which a passage has nothing to do with the prompt, by model.
-
-Measured on two libraries (Python, Go): of forty prompts about anything else (the weather, recipes, "thanks!") the best
-passage reached 0.35, but for "commit and push" and the single word "ok"; of 45 questions about the library it reached
-at least 0.48, of vague ones that share no word with their passage 0.36. Other models have other distributions and no
-floor; there the words decide.
-"""
 
 WORD_SHARE = 0.6
 FEWEST_WORDS = 2
+# Where no vector says how near a passage is, it has to hold this share of the prompt's words: with 0.5, six to eight
+# of the forty prompts about anything else found a passage, with 0.6 two or three; of 45 questions three lose theirs.
 MOST_WORDS = 8
-"""Where no vector says how near a passage is, it has to hold this share of the prompt's words: with 0.5, six to eight
-of the forty prompts about anything else found a passage, with 0.6 two or three; of 45 questions three lose theirs."""
 
+# Characters. Of a longer prompt (somebody pasted a log) the beginning and the end say what is wanted.
 LONGEST_PROMPT = 8000
-"""Characters. Of a longer prompt (somebody pasted a log) the beginning and the end say what is wanted."""
 
 _SHORT_HASH = 12
 _LONGEST_NAME = 120
+# Letters of a word that have to match; endings differ. The share above was measured with it.
 _STEM = 5
-"""Letters of a word that have to match; endings differ. The share above was measured with it."""
 
 _TICKS = re.compile("`+")
 
@@ -58,11 +58,7 @@ def essence(prompt: str) -> str:
 
 
 def find_by_words(question: Question, store: VectorStore, source: Source, reason: str) -> Answer:
-    """Passages by words alone, and nothing that could take long: no model, no look at where the source is now.
-
-    Raises:
-        StoreError: There is no index, or it cannot be used.
-    """
+    """Passages by words alone, and nothing that could take long: no model, no look at where the source is now."""
     words = terms.query_words(question.text)
     with store.snapshot():
         found = store.keyword(words, question.k, EVERYTHING)

@@ -23,18 +23,18 @@ from outcrop.search.ranking import Ranked
 from outcrop.search.staleness import Freshness
 from outcrop.text import terms
 
+# Candidates that each half brings to the ranking.
 POOL = 100
-"""Candidates that each half brings to the ranking."""
 
 NAMES = 5
+# Names of a question that are looked up, and definitions that are taken of each.
 NAMED = 20
-"""Names of a question that are looked up, and definitions that are taken of each."""
 
+# Keyword candidates without a vector that are embedded on the spot while a first build runs: under half a second.
 EARLY_TEXTS = 48
-"""Keyword candidates without a vector that are embedded on the spot while a first build runs: under half a second."""
 
+# Keyword search over the source's files, for when there is no index, or one that cannot be used and why.
 Fallback = Callable[[Question, str | None], Answer]
-"""Keyword search over the source's files, for when there is no index, or one that cannot be used and why."""
 
 
 def search(question: Question, store: VectorStore, source: Source, embedder: Embedder, fallback: Fallback) -> Answer:
@@ -46,10 +46,6 @@ def search(question: Question, store: VectorStore, source: Source, embedder: Emb
         source: Where the material comes from, asked only whether it moved on.
         embedder: What turns the question into a vector.
         fallback: What answers when there is no index.
-
-    Raises:
-        UsageError: Empty question, impossible ``k``, or a filter that names what does not exist.
-        SourceError: Whether hits may still be shown cannot be found out.
     """
     request.check(question)
     try:
@@ -276,11 +272,7 @@ def _hits(
 def search_all(
     questions: Sequence[Question], store: VectorStore, source: Source, embedder: Embedder, fallback: Fallback
 ) -> list[Answer]:
-    """Answer questions, in order; each answer is what :func:`search` gives for its question alone.
-
-    Raises:
-        UsageError: One of them cannot be asked; none is answered then.
-    """
+    """Answer questions, in order; each answer is what :func:`search` gives for its question alone."""
     for question in questions:
         query.check(question)
     if _needs_vectors(questions, store, embedder):

@@ -15,14 +15,14 @@ from outcrop.search import engine, query
 from outcrop.search.query import Question
 from outcrop.text import terms
 
+# Files that are cut into passages; the rest is only counted.
 BEST_FILES = 40
-"""Files that are cut into passages; the rest is only counted."""
 
+# What a first index with the default model gets through, for the estimate.
 CHARACTERS_A_SECOND = 60_000
-"""What a first index with the default model gets through, for the estimate."""
 
+# Digits by which a person is told of a commit.
 SHORT_COMMIT = 12
-"""Digits by which a person is told of a commit."""
 
 
 def search_files(
@@ -36,9 +36,6 @@ def search_files(
         scratch: An empty store that is thrown away afterwards; gives the same passages and ranking as an index.
         scopes: Corpora of one's own that the settings name.
         reason: Why the index that there is cannot be used; None where there is none.
-
-    Raises:
-        UsageError: The filter names what does not exist.
     """
     refs = source.artifacts({}).refs
     own = tuple(scope.corpus for scope in scopes if scope.corpus is not None)

@@ -55,8 +55,8 @@ def make_hit(
     )
 
 
+# Characters of a preview at most.
 LENGTH = 160
-"""Characters of a preview at most."""
 
 
 def preview(text: str, words: Sequence[str]) -> str:

@@ -55,10 +55,6 @@ def match(documents: Sequence[str], queries: Sequence[str], embedder: Embedder, 
         queries: What it is chosen for.
         embedder: A real model.
         k: How many best documents to name for each query.
-
-    Raises:
-        UsageError: A blank text, or ``k`` below 1.
-        EmbedderError: As the embedder does.
     """
     if k < 1:
         raise UsageError(f"k is {k}", "Ask for at least 1 document")

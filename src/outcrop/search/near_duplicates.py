@@ -9,11 +9,11 @@ from outcrop.core.rows import Passage
 from outcrop.search.ranking import Ranked
 from outcrop.text import terms
 
+# Share of their words that two passages must have in common.
 ALIKE = 0.95
-"""Share of their words that two passages must have in common."""
 
+# Words below which a passage is too short to be a copy of anything.
 FEWEST = 10
-"""Words below which a passage is too short to be a copy of anything."""
 
 
 def fold(ranked: Sequence[Ranked], passages: Mapping[int, Passage], k: int) -> list[tuple[Ranked, tuple[Copy, ...]]]:

@@ -17,8 +17,8 @@ _IDENTIFIER = re.compile(
     r"|_*[A-Za-z0-9]+_\w+"  # snake_case
     r"|_+[A-Za-z]\w*"  # _leading
 )
+# Characters; a longer word is data, and looking into it would take time that grows with its square.
 LONGEST_IDENTIFIER = 100
-"""Characters; a longer word is data, and looking into it would take time that grows with its square."""
 _PHRASE = re.compile(r'"([^"\n]{3,200})"|“([^”\n]{3,200})”')
 _EXPLAIN = re.compile(
     r"\s*(how (do|can|should|to)\b|can (i|we|you)\b|what (is|are|does|do)\b|is it possible|why\b)", re.I

@@ -10,8 +10,8 @@ from outcrop.core.protocols import Vector
 from outcrop.core.rows import Names
 from outcrop.errors import EmbedderError, UnknownCorpus, UnknownKind, UnknownProject, UsageError
 
+# One name, several, or None for no restriction.
 Choice = str | Sequence[str] | None
-"""One name, several, or None for no restriction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,7 @@ class Question:
 
 
 def mode_of(name: str) -> Mode:
-    """A mode by its name.
-
-    Raises:
-        UsageError: There is none of that name.
-    """
+    """A mode by its name."""
     try:
         return Mode(name)
     except ValueError:
@@ -50,11 +46,7 @@ def mode_of(name: str) -> Mode:
 
 
 def filter_of(kind: Choice, project: Choice, corpus: Choice, path: Choice) -> Filter:
-    """A filter from what a caller names.
-
-    Raises:
-        UnknownKind: There is no such kind at all.
-    """
+    """A filter from what a caller names."""
     kinds = []
     for name in _names(kind):
         if name not in set(Kind):
@@ -70,11 +62,7 @@ def _names(value: Choice) -> tuple[str, ...]:
 
 
 def check(question: Question) -> None:
-    """Refuse what cannot be answered.
-
-    Raises:
-        UsageError: Empty question or impossible ``k``.
-    """
+    """Refuse what cannot be answered."""
     if not question.text.strip():
         raise UsageError("the question is empty", "Say what to look for")
     if question.min_score is not None and not 0 <= question.min_score <= 1:
@@ -84,11 +72,7 @@ def check(question: Question) -> None:
 
 
 def resolve(wanted: Filter, names: Names, own_project: str) -> Filter:
-    """Check a filter's names and write this repository's own slug as the empty project.
-
-    Raises:
-        UnknownCorpus, UnknownKind, UnknownProject: Naming those that exist.
-    """
+    """Check a filter's names and write this repository's own slug as the empty project."""
     projects = tuple("" if project == own_project else project for project in wanted.projects)
     checks: tuple[tuple[str, Sequence[str], frozenset[str], type[UsageError]], ...] = (
         ("corpus", wanted.corpora, names.corpora, UnknownCorpus),

@@ -18,55 +18,56 @@ from outcrop.search.file_roles import Role, role_of
 from outcrop.search.parse import Reading
 from outcrop.text import terms
 
+# Weight of meaning against words; a bare symbol is a matter of words.
 DENSE_SHARE = 0.7
-"""Weight of meaning against words; a bare symbol is a matter of words."""
 DENSE_SHARE_SYMBOL = 0.4
 
+# For a passage that holds, word for word, what the question puts in quotation marks.
 PHRASE = 2.0
-"""For a passage that holds, word for word, what the question puts in quotation marks."""
 
+# For a question that the file's name covers whole; a part of it counts in proportion.
 STEM = 0.8
-"""For a question that the file's name covers whole; a part of it counts in proportion."""
+# Likewise for the folder that the file is in.
 FOLDER = 0.5
-"""Likewise for the folder that the file is in."""
+# Likewise for the definition's or section's own name.
 NAME = 0.2
-"""Likewise for the definition's or section's own name."""
 
+# For the definition of the symbol that was asked for.
 DEFINES = 2.0
-"""For the definition of the symbol that was asked for."""
+# For one whose name differs in case.
 DEFINES_LOOSELY = 0.5
-"""For one whose name differs in case."""
+# For a definition inside it.
 DEFINES_MEMBER = 0.5
-"""For a definition inside it."""
+# For the definition of an identifier that the question mentions.
 DEFINES_MENTIONED = 0.5
-"""For the definition of an identifier that the question mentions."""
 
+# For the best passage of the file whose passages together are the strongest.
 FILE = 0.4
-"""For the best passage of the file whose passages together are the strongest."""
+# Power to which passages count for their file: one strong passage says more than ten weak ones.
 FILE_SHARPNESS = 4
-"""Power to which passages count for their file: one strong passage says more than ten weak ones."""
+# Power of its number of passages by which a file's strength is divided: a long file has something on everything.
 FILE_LENGTH = 0.2
-"""Power of its number of passages by which a file's strength is divided: a long file has something on everything."""
+# For all passages of the file whose two nearest ones are the nearest together.
 FILE_MEANING = 0.2
-"""For all passages of the file whose two nearest ones are the nearest together."""
+# For all passages of a file that holds every word of the question somewhere; it falls with the square of the share.
 FILE_WORDS = 0.4
-"""For all passages of a file that holds every word of the question somewhere; it falls with the square of the share."""
 
+# How much lower prose stands, per share of code among the candidates beyond half: where nearly everything is code,
+# prose only comments on it; where half is prose, it is what people come for.
 PROSE = 0.8
-"""How much lower prose stands, per share of code among the candidates beyond half: where nearly everything is code,
-prose only comments on it; where half is prose, it is what people come for."""
 
+# Passages of one file before it crowds the list.
 CROWD = 5
-"""Passages of one file before it crowds the list."""
+# Factor of each further one, again for the next.
 CROWDED = 0.9
-"""Factor of each further one, again for the next."""
 
+# Kinds whose names are names of definitions.
 DEFINING = frozenset({Kind.CODE, Kind.API})
-"""Kinds whose names are names of definitions."""
 
+# Letters that the shorter of two words must have to count as the beginning of the longer one.
 KIN = 3
-"""Letters that the shorter of two words must have to count as the beginning of the longer one."""
 
+# Factors of files around the thing itself, unless the question asks for them.
 ROLE_FACTORS: Mapping[Role, float] = {
     Role.TEST: 0.5,
     Role.EXAMPLE: 0.7,
@@ -75,7 +76,6 @@ ROLE_FACTORS: Mapping[Role, float] = {
     Role.INSTRUCTIONS: 0.7,
     Role.EXPORTS: 0.8,
 }
-"""Factors of files around the thing itself, unless the question asks for them."""
 
 
 @dataclass(frozen=True, slots=True)

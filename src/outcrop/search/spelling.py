@@ -12,14 +12,14 @@ from outcrop.core.model import Kind
 from outcrop.core.protocols import VectorStore
 from outcrop.text import terms, tokenizer
 
+# Letters; a shorter word is near to too many others.
 SHORTEST = 4
-"""Letters; a shorter word is near to too many others."""
 
+# Letters from which on a word may differ in two places, if what it becomes is an English word.
 TWO_SLIPS = 8
-"""Letters from which on a word may differ in two places, if what it becomes is an English word."""
 
+# Nearest entries of the vocabulary whose whole words are looked at.
 LOOKED_AT = 12
-"""Nearest entries of the vocabulary whose whole words are looked at."""
 
 _PLAIN = re.compile(r"(?<![\w.])[A-Za-z]?[a-z]{3,}(?![\w(]|\.\w)")
 

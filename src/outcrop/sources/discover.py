@@ -46,11 +46,6 @@ def find_root(path: Path, rev: str | None = None, branch: str | None = None) -> 
         path: A folder, a Fossil repository's file, or a file in a repository.
         rev: A commit to look at instead of the working tree.
         branch: A branch to look at instead of trunk.
-
-    Raises:
-        NotARepository: There is no such folder, or ``rev`` is given outside a git repository.
-        UsageError: ``branch`` is given outside a Fossil repository.
-        SourceError: The git or Fossil repository cannot be used.
     """
     if not path.exists():
         raise NotARepository(f"There is no {path}", "Name a folder or a repository")
@@ -73,11 +68,7 @@ def find_root(path: Path, rev: str | None = None, branch: str | None = None) -> 
 
 
 def open_source(place: FoundRoot, options: Options) -> Source:
-    """The source at a place, under these settings.
-
-    Raises:
-        SourceError: It has no such commit or branch.
-    """
+    """The source at a place, under these settings."""
     if place.fossil is not None:
         # Imported here: a search in any other repository starts sooner without it.
         from outcrop.sources.fossil.source import FossilSource

@@ -12,11 +12,11 @@ from outcrop.core.model import FileState, Skipped, SkipReason
 from outcrop.sources.paths import to_bytes
 from outcrop.sources.selection import INTERNAL
 
+# The content address of a file's bytes, lower-case hex.
 Digest = Callable[[bytes], str]
-"""The content address of a file's bytes, lower-case hex."""
 
+# In :attr:`FileState.mtime_ns`: the file had been written so recently that its time proves nothing.
 UNTRUSTED = -1
-"""In :attr:`FileState.mtime_ns`: the file had been written so recently that its time proves nothing."""
 
 _FINE_NS = 50_000_000
 _COARSE_NS = 2_000_000_000

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from outcrop.core.model import Artifact, FileState, Listing, Ref, Skipped, SkipReason
+from outcrop.core.protocols import Source, override
 from outcrop.errors import NotARepository, SourceError
 from outcrop.sources import media
 from outcrop.sources.file_state import (
@@ -27,8 +28,8 @@ from outcrop.sources.selection import DEFAULT_FOLDERS, IGNORE_FILE, INTERNAL, Se
 from outcrop.sources.watch_paths import Places
 
 _RULES_LIMIT = 1 << 20
+# First bytes of a CACHEDIR.TAG file (https://bford.info/cachedir/).
 _CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
-"""First bytes of a CACHEDIR.TAG file (https://bford.info/cachedir/)."""
 
 Candidate = tuple[str, bytes, os.stat_result]
 
@@ -38,15 +39,12 @@ def digest(data: bytes) -> str:
     return hashlib.sha3_256(data).hexdigest()
 
 
-class FolderSource:
+class FolderSource(Source):
     """Implements :class:`outcrop.core.protocols.Source`.
 
     Args:
         root: The folder.
         options: The user's settings.
-
-    Raises:
-        NotARepository: There is no such folder.
     """
 
     def __init__(self, root: Path, options: Options | None = None) -> None:
@@ -60,55 +58,51 @@ class FolderSource:
         self._settings: Levels = ((0, settings),) if settings else ()
 
     @property
+    @override
     def type(self) -> str:
-        """``folder``."""
         return "folder"
 
     @property
+    @override
     def root(self) -> Path:
-        """The folder that paths are relative to."""
         return self._root
 
     @property
+    @override
     def project(self) -> str:
-        """Slug of the folder's name."""
         return to_slug(self._root.name)
 
     @property
+    @override
     def worktree(self) -> str:
-        """Empty: a folder has one view."""
         return ""
 
     @property
+    @override
     def rules(self) -> str:
-        """The settings that decide whether a file is read."""
         return self._options.rules
 
     def with_options(self, options: Options) -> FolderSource:
         """The same folder under other settings."""
         return FolderSource(self._root, options)
 
+    @override
     def worktrees(self) -> frozenset[str]:
-        """The one view."""
         return frozenset({""})
 
+    @override
     def store_path(self) -> Path:
-        """``.outcrop/index.sqlite`` inside the folder."""
         return self._root / ".outcrop" / "index.sqlite"
 
     def places(self) -> Places:
-        """The folder and every folder in it that is entered.
-
-        Raises:
-            SourceError: The folder itself cannot be read.
-        """
+        """The folder and every folder in it that is entered."""
         entered: list[bytes] = []
         for _ in self._walk([], {}, entered):
             pass
         return Places(frozenset(os.fsdecode((self._base + folder).rstrip(b"/") or b"/") for folder in entered))
 
+    @override
     def revision(self, seen: Mapping[str, FileState]) -> str:
-        """Digest of every path and content, read anew only where a file was touched without changing its size."""
         items: dict[str, str] = {}
         for path, name, status in self._walk([], seen):
             known = seen.get(path)
@@ -122,12 +116,8 @@ class FolderSource:
                     items[path] = digest(outcome[0])
         return _revision(items, self._options.mark)
 
+    @override
     def artifacts(self, seen: Mapping[str, FileState]) -> Listing:
-        """List everything. Files whose state is not in ``seen`` are read to be hashed.
-
-        Raises:
-            SourceError: The folder itself cannot be read.
-        """
         skipped: list[Skipped] = []
         refs: list[Ref] = []
         states: dict[str, FileState] = {}
@@ -151,8 +141,8 @@ class FolderSource:
         skipped.sort(key=lambda item: item.path)
         return Listing(_revision(items, self._options.mark), refs, skipped, states)
 
+    @override
     def read(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
-        """Read files as they are now; one that changed since the listing carries its true hash."""
         return media.assembled(refs, self._read_files)
 
     def _read_files(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:

@@ -126,8 +126,8 @@ def compile_globs(patterns: Iterable[str]) -> Rules:
     return compile_rules("\n".join(patterns).encode("utf-8", "surrogateescape"))
 
 
+# Rule files that apply in a folder, the nearest first, each with the length of its folder's path and slash.
 Levels = tuple[tuple[int, Rules], ...]
-"""Rule files that apply in a folder, the nearest first, each with the length of its folder's path and slash."""
 
 
 def verdict(levels: Levels, path: bytes, name: bytes, is_folder: bool) -> bool | None:

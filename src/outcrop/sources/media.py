@@ -15,8 +15,8 @@ from outcrop.sources.paths import to_text
 from outcrop.text import filetypes, manifest
 from outcrop.text.transcripts import is_silent
 
+# How a source reads files, each for itself: one result per ref, in order.
 Read = Callable[[Sequence[Ref]], Iterator[Artifact | Skipped]]
-"""How a source reads files, each for itself: one result per ref, in order."""
 
 _FOLDER = "media/"
 

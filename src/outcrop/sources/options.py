@@ -11,8 +11,8 @@ from outcrop.core.model import Kind
 
 DEFAULT_MAX_BYTES = 1 << 20
 
+# A notebook's bulk is its outputs (images, tables), which are dropped: it may be this many times the limit.
 NOTEBOOK_ALLOWANCE = 32
-"""A notebook's bulk is its outputs (images, tables), which are dropped: it may be this many times the limit."""
 
 
 _STORE_SUFFIXES = ("", "-wal", "-shm", "-journal", ".lock")

@@ -10,6 +10,8 @@ from outcrop.sources.secrets import secret_by_content, secret_by_name
 from outcrop.text.decoding import decode, refuse_name
 from outcrop.text.kinds import kind_of
 
+# Folders that programs fill. Left out by default wherever git does not say that they are part of the project; an
+# ``.outcropignore`` with ``!node_modules/`` brings one back.
 DEFAULT_FOLDERS = frozenset(
     b"""
     node_modules bower_components jspm_packages __pycache__ __pypackages__ site-packages
@@ -18,11 +20,9 @@ DEFAULT_FOLDERS = frozenset(
     .cache .direnv .idea .vs
     """.split()
 )
-"""Folders that programs fill. Left out by default wherever git does not say that they are part of the project; an
-``.outcropignore`` with ``!node_modules/`` brings one back."""
 
+# What version control systems and this program keep for themselves. Never part of the material.
 INTERNAL = frozenset({b".git", b".hg", b".svn", b".bzr", b".outcrop", b".fslckout", b"_FOSSIL_", b".jj", b".sl"})
-"""What version control systems and this program keep for themselves. Never part of the material."""
 
 IGNORE_FILE = b".outcropignore"
 

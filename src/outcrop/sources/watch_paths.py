@@ -10,8 +10,8 @@ from pathlib import Path
 from outcrop.sources.selection import IGNORE_FILE, INTERNAL
 from outcrop.vcs.git import Repository
 
+# What moves in git's own folders when the commit, the index or what is ignored does.
 _GIT_FILES = frozenset({"HEAD", "index", "packed-refs", "config", "config.worktree", "exclude", "tables.list"})
-"""What moves in git's own folders when the commit, the index or what is ignored does."""
 
 _INTERNAL = frozenset(os.fsdecode(name) for name in INTERNAL)
 _RULES = frozenset({".gitignore", "exclude", os.fsdecode(IGNORE_FILE)})

@@ -15,8 +15,8 @@ from outcrop.text import terms
 
 BUG_HINT = "This is a bug. Set OUTCROP_DEBUG=1 and run it again to see where it happens."
 
+# Columns of a tab in a shown passage; 8 would push code out of the window.
 TAB = 4
-"""Columns of a tab in a shown passage; 8 would push code out of the window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class Outcome:
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
+# The one table from error to exit code, HTTP status and MCP error. The nearest class of an error counts.
 OUTCOMES: dict[type[BaseException], Outcome] = {
     errors.UsageError: Outcome(2, 400, INVALID_PARAMS),
     errors.UnknownArtifact: Outcome(2, 404, INVALID_PARAMS),
@@ -55,7 +56,6 @@ OUTCOMES: dict[type[BaseException], Outcome] = {
     KeyboardInterrupt: Outcome(130, 503, INTERNAL_ERROR),
     BaseException: Outcome(1, 500, INTERNAL_ERROR),
 }
-"""The one table from error to exit code, HTTP status and MCP error. The nearest class of an error counts."""
 
 
 def outcome(error: BaseException) -> Outcome:

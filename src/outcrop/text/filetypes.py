@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+# Extensions of prose.
 PROSE: dict[str, str] = {
     "md": "markdown", "markdown": "markdown", "mdown": "markdown", "mkd": "markdown", "mkdn": "markdown",
     "mdwn": "markdown", "mdx": "markdown", "mdc": "markdown", "qmd": "markdown", "rmd": "markdown",
@@ -20,13 +21,12 @@ PROSE: dict[str, str] = {
     "textile": "textile", "pod": "pod", "rdoc": "rdoc", "texi": "texinfo", "texinfo": "texinfo",
     "man": "man", "mdoc": "man",
 }  # fmt: skip
-"""Extensions of prose."""
 
+# Whole names of prose files without an extension, lower case. ``LICENSE-MIT`` counts as what is before the dash.
 PROSE_NAMES = frozenset(
     "readme license licence copying copyright notice authors contributors maintainers changelog changes history news "
     "install contributing hacking todo thanks credits faq security support roadmap manifesto code_of_conduct".split()
 )
-"""Whole names of prose files without an extension, lower case. ``LICENSE-MIT`` counts as what is before the dash."""
 
 _BY_LANGUAGE = {
     "python": "py pyi pyw pyx pxd py3",
@@ -110,9 +110,10 @@ _BY_LANGUAGE = {
     "ini": "ini cfg conf properties editorconfig desktop service",
 }
 
+# Extensions of languages.
 LANGUAGES: dict[str, str] = {ext: language for language, exts in _BY_LANGUAGE.items() for ext in exts.split()}
-"""Extensions of languages."""
 
+# Whole file names, lower case; they win over the extension.
 LANGUAGE_NAMES: dict[str, str] = {
     "makefile": "make", "gnumakefile": "make", "cmakelists.txt": "cmake", "rakefile": "ruby", "gemfile": "ruby",
     "guardfile": "ruby", "vagrantfile": "ruby", "podfile": "ruby", "brewfile": "ruby", "fastfile": "ruby",
@@ -126,8 +127,8 @@ LANGUAGE_NAMES: dict[str, str] = {
     "requirements.txt": "windows", "robots.txt": "windows", "dockerfile": "dockerfile", "containerfile": "dockerfile",
     ".cursorrules": "markdown", ".windsurfrules": "markdown", ".clinerules": "markdown",
 }  # fmt: skip
-"""Whole file names, lower case; they win over the extension."""
 
+# What a first line ``#!`` names.
 INTERPRETERS: dict[str, str] = {
     "python": "python", "pypy": "python", "node": "javascript", "deno": "typescript", "bun": "typescript",
     "sh": "bash", "bash": "bash", "zsh": "bash", "ksh": "bash", "dash": "bash", "fish": "fish", "ruby": "ruby",
@@ -135,7 +136,6 @@ INTERPRETERS: dict[str, str] = {
     "elixir": "elixir", "escript": "erlang", "tclsh": "tcl", "awk": "awk", "gawk": "awk", "pwsh": "powershell",
     "ocaml": "ocaml", "runhaskell": "haskell", "groovy": "groovy", "scala": "scala", "nim": "nim",
 }  # fmt: skip
-"""What a first line ``#!`` names."""
 
 
 _MANUAL = re.compile(r"[a-z][\w.+-]*[a-z_]\.[1-9]", re.ASCII | re.IGNORECASE)

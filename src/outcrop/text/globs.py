@@ -19,11 +19,7 @@ _ROOT = frozenset({".", "./", "/"})
 
 
 def compiled(patterns: Iterable[str]) -> GitIgnoreSpec:
-    """Patterns, ready to be matched; of several the last that matches decides.
-
-    Raises:
-        UsageError: One of them means nothing, such as a backslash that ends it.
-    """
+    """Patterns, ready to be matched; of several the last that matches decides."""
     # Imported here because most commands name no pattern, and start-up time is felt at each of them.
     from pathspec import GitIgnoreSpec
 
@@ -51,9 +47,6 @@ def path_matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
     """Match like the lines of a .gitignore: ``*.py`` at any depth, ``src/`` and ``src/**`` for all below.
 
     What matches one that begins with ``!`` is left out; where all of them do, out of everything.
-
-    Raises:
-        UsageError: One of them means nothing.
     """
     if not patterns:
         return lambda path: True

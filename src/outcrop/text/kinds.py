@@ -13,24 +13,24 @@ from outcrop.text.globs import compiled
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
+# File names, lower case, that tell an agent how to work, wherever they stand.
 _INSTRUCTION_NAMES = frozenset(
     {
         "agents.md", "agents.override.md", "agent.md", "claude.md", "claude.local.md", "gemini.md", "qwen.md",
         "skill.md", ".cursorrules", ".windsurfrules", ".clinerules", ".roorules", ".goosehints",
     }
 )  # fmt: skip
-"""File names, lower case, that tell an agent how to work, wherever they stand."""
 
+# Folders at the root whose files are instructions.
 _INSTRUCTION_FOLDERS = (
     "prompts/", "agent-docs/", ".cursor/rules/", ".github/instructions/", ".github/prompts/", ".github/chatmodes/",
     ".github/agents/", ".claude/commands/", ".claude/agents/", ".claude/rules/", ".claude/skills/", ".windsurf/rules/",
     ".clinerules/", ".roo/rules/", ".continue/rules/", ".amazonq/rules/", ".kiro/steering/", ".junie/",
     ".codex/prompts/",
 )  # fmt: skip
-"""Folders at the root whose files are instructions."""
 
+# Endings of a file name that mean the same anywhere.
 _INSTRUCTION_SUFFIXES = (".mdc", ".prompt.md", ".instructions.md", ".chatmode.md", ".prompt")
-"""Endings of a file name that mean the same anywhere."""
 
 
 def kind_of(path: str, overrides: Sequence[tuple[str, Kind]] = ()) -> Kind:

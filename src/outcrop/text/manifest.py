@@ -14,14 +14,14 @@ from typing import Any
 from outcrop.core.model import Manifest
 from outcrop.errors import IntegrityError, ManifestError
 
+# In the order in which they are written. Others may stand beside them and are not looked at.
 FIELDS = ("uri", "sha3", "mime", "bytes", "transcript")
-"""In the order in which they are written. Others may stand beside them and are not looked at."""
 
+# Characters that a manifest may have. A larger JSON file is something else, and is not even parsed.
 LARGEST = 64 << 10
-"""Characters that a manifest may have. A larger JSON file is something else, and is not even parsed."""
 
+# So many of the five names make a JSON file a manifest, if perhaps a broken one; with fewer it is any JSON file.
 CLAIM = 2
-"""So many of the five names make a JSON file a manifest, if perhaps a broken one; with fewer it is any JSON file."""
 
 _SHA3 = re.compile(r"[0-9a-fA-F]{64}")
 _MIME = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(?:\s*;.*)?", re.ASCII)
@@ -36,9 +36,6 @@ def read(text: str) -> Manifest | None:
 
     Args:
         text: The whole file.
-
-    Raises:
-        ManifestError: It has names of a manifest, but is not a whole and right one; all that is wrong is named.
     """
     if len(text) > LARGEST:
         return None
@@ -58,11 +55,7 @@ def read(text: str) -> Manifest | None:
 
 
 def write(manifest: Manifest) -> str:
-    """The manifest as a file: one field a line, in the order of ``FIELDS``.
-
-    Raises:
-        ManifestError: It could not be read again.
-    """
+    """The manifest as a file: one field a line, in the order of ``FIELDS``."""
     text = json.dumps({name: getattr(manifest, name) for name in FIELDS}, indent=2, ensure_ascii=False) + "\n"
     read(text)
     return text
@@ -74,9 +67,6 @@ def places(path: str, transcript: str) -> tuple[str, ...]:
     Args:
         path: The manifest, from the root, with ``/``.
         transcript: As the manifest has it. With ``./`` or ``../`` in front it is meant from the manifest's folder.
-
-    Raises:
-        ManifestError: It leads out of the root.
     """
     beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), transcript))
     whole = [] if transcript.startswith(("./", "../")) else [posixpath.normpath(transcript)]
@@ -93,9 +83,6 @@ def verify(manifest: Manifest, size: int, sha3: str) -> None:
         manifest: The manifest.
         size: Bytes of the asset.
         sha3: SHA3-256 of its bytes, hex.
-
-    Raises:
-        IntegrityError: It is another one, or it is not whole.
     """
     fix = "Do not use it; get it again from its URI, or add it anew if it was replaced on purpose"
     if size != manifest.bytes:

@@ -14,8 +14,8 @@ from functools import lru_cache
 
 import Stemmer
 
+# Goes up whenever the same text gives other terms; the store then rebuilds its keyword index.
 VERSION = 1
-"""Goes up whenever the same text gives other terms; the store then rebuilds its keyword index."""
 
 _WORD = re.compile(r"\w+")
 _CJK = (

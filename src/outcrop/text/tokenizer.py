@@ -20,17 +20,17 @@ from outcrop.errors import FormatError
 VOCAB_PATH = Path(__file__).parents[1] / "data" / "vocab.txt"
 VOCAB_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 
+# What the vocabulary puts before a piece that does not begin a word.
 CONTINUES = "##"
-"""What the vocabulary puts before a piece that does not begin a word."""
 
+# Pieces that ``encode`` adds to a text: one opens it, one closes it.
 FRAME = 2
-"""Pieces that ``encode`` adds to a text: one opens it, one closes it."""
 
+# Characters. A longer word is one unknown piece: it is base64 or a hash, and nothing would be learnt from it.
 WORD_LIMIT = 100
-"""Characters. A longer word is one unknown piece: it is base64 or a hash, and nothing would be learnt from it."""
 
+# Words in the cache, about 8 MB when full: twice as many as Python's standard library uses.
 REMEMBERED_WORDS = 1 << 15
-"""Words in the cache, about 8 MB when full: twice as many as Python's standard library uses."""
 
 # White space that is not a control character: those vanish, except the three that are spaces in everybody's eyes.
 _SPACES = "\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -112,10 +112,6 @@ def encode(text: str, limit: int) -> list[int]:
 
     Returns:
         Between 2 and ``limit`` ids.
-
-    Raises:
-        ValueError: ``limit`` is below 2.
-        FormatError: The bundled vocabulary is damaged.
     """
     if limit < 2:
         raise ValueError(f"limit must be at least 2, not {limit}: one piece opens every text and one closes it")

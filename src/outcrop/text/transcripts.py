@@ -13,11 +13,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+# Seconds between two captions that still follow each other; only such repeat what is still on the screen.
 ADJOINING = 0.05
-"""Seconds between two captions that still follow each other; only such repeat what is still on the screen."""
 
+# Lines that hold text, among which a file without a header must have a time to count as SubRip.
 SNIFFED_LINES = 12
-"""Lines that hold text, among which a file without a header must have a time to count as SubRip."""
 
 _TIME = r"(?:(\d{1,4})\s?:\s?)?(\d{1,4})\s?:\s?(\d{1,2})(?:\s?[.,]\s?(\d{1,9}))?(?!\d)"
 _TIMING = re.compile(rf"\s*\[?{_TIME}\s*-{{1,2}}>\s*{_TIME}(?:\](.*))?", re.ASCII)
@@ -61,8 +61,8 @@ class _Block:
     lines: list[tuple[int, str, bool]] = field(default_factory=list)
 
 
+# Line number, text and voice of one line of a caption.
 _Row = tuple[int, str, str | None]
-"""Line number, text and voice of one line of a caption."""
 
 
 def parse(text: str) -> list[Cue]:

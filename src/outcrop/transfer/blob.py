@@ -21,20 +21,20 @@ from outcrop.core.protocols import Vector
 from outcrop.errors import BadEmbedding, BlobError
 
 HEADER = b"VE01"
+# What the note calls this format.
 FORMAT = "VE01"
-"""What the note calls this format."""
 
+# Under which every name of the transfer store stands.
 FOLDER = "vec/"
-"""Under which every name of the transfer store stands."""
 
+# The name of the note.
 NOTE = "vec/space.json"
-"""The name of the note."""
 
+# How far the length of a stored vector may be from 1.
 TOLERANCE = 1e-3
-"""How far the length of a stored vector may be from 1."""
 
+# No embedder makes longer vectors; bounds the search for an unknown dim.
 LARGEST_DIM = 1 << 16
-"""No embedder makes longer vectors; bounds the search for an unknown dim."""
 
 MOST_SEQ = MOST_PROJECT = 0xFFFF
 MOST_TEXT = 0xFFFF_FFFF
@@ -121,9 +121,6 @@ def encode(records: Iterable[Record], dim: int) -> bytes:
     Args:
         records: The chunks of one artifact.
         dim: Components that each vector must have.
-
-    Raises:
-        BlobError: A record does not fit into the format, or its vector is not of unit length.
     """
     parts = [HEADER]
     keys: set[tuple[str, int]] = set()
@@ -150,10 +147,6 @@ def decode(data: bytes, dim: int | None = None, *, normalise: bool = False) -> B
         data: The whole blob.
         dim: Components of its vectors; None to find the only number with which it parses whole.
         normalise: Accept vectors of any length and bring them to length 1.
-
-    Raises:
-        BlobError: Truncated, bytes left over, text that is not UTF-8, NaN or infinity, a vector that is not of unit
-            length, one chunk twice, or no single dim that fits.
     """
     headerless = not data.startswith(HEADER)
     if headerless and not data:
@@ -189,9 +182,6 @@ def infer_dim(blobs: Sequence[bytes]) -> int:
 
     Args:
         blobs: All of them, or many; those without records say nothing.
-
-    Raises:
-        BlobError: None fits, or more than one does.
     """
     candidates: Sequence[int] | None = None
     for data in blobs:
@@ -221,11 +211,7 @@ def encode_note(note: Note) -> bytes:
 
 
 def decode_note(data: bytes) -> Note:
-    """What ``space.json`` says; keys that a later version adds are passed over.
-
-    Raises:
-        BlobError: Not such a file, or of a format that is not known here.
-    """
+    """What ``space.json`` says; keys that a later version adds are passed over."""
     try:
         values = json.loads(data)
     except (ValueError, RecursionError) as error:

@@ -14,15 +14,16 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from outcrop.core.model import Skipped, SkipReason
+from outcrop.core.protocols import TransferStore, override
 from outcrop.core.rows import TransferCounts
 from outcrop.errors import BlobError, StoreError, StoreFull, UsageError
 from outcrop.transfer import blob, members
 
+# A larger file is not read: some 100,000 passages of one artifact.
 MOST_BYTES = 256 << 20
-"""A larger file is not read: some 100,000 passages of one artifact."""
 
+# A half-written file that is older was left behind by a process that was killed.
 SECONDS_ABANDONED = 3600.0
-"""A half-written file that is older was left behind by a process that was killed."""
 
 _NAME = re.compile(r"vec/\w[\w.-]*", re.ASCII)
 _FOLDER = blob.FOLDER.rstrip("/")
@@ -31,7 +32,7 @@ _IGNORE = ".outcropignore"
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
-class DirectoryTransfer:
+class DirectoryTransfer(TransferStore):
     """Implements :class:`outcrop.core.protocols.TransferStore`.
 
     Args:
@@ -42,16 +43,12 @@ class DirectoryTransfer:
         self._root = folder
         self._place = folder / _FOLDER
 
+    @override
     def names(self) -> frozenset[str]:
-        """What is there.
-
-        Raises:
-            StoreError: The folder cannot be read.
-        """
         return frozenset(f"{blob.FOLDER}{name}" for name in self._listed() if _NAME.fullmatch(f"vec/{name}"))
 
+    @override
     def read(self, name: str) -> bytes | Skipped | None:
-        """One file; None when it is not there."""
         if not _NAME.fullmatch(name):
             return None
         try:
@@ -61,29 +58,15 @@ class DirectoryTransfer:
         except OSError as error:
             return Skipped(name, SkipReason.UNREADABLE, str(error.strerror or error))
 
+    @override
     def read_all(self) -> Iterator[tuple[str, bytes | Skipped]]:
-        """Every file by name, in name order; one that cannot be read comes as ``Skipped``.
-
-        Raises:
-            StoreError: The folder cannot be read.
-        """
         for name in sorted(self.names()):
             data = self.read(name)
             if data is not None:
                 yield name, data
 
+    @override
     def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> TransferCounts:
-        """Store files and withdraw others, each at once or not at all; equal files are left alone.
-
-        Args:
-            adds: Content by name.
-            removes: Names. What is not there is passed over, what is also added stays.
-
-        Raises:
-            BlobError: A name that is not of the transfer store.
-            UsageError: The folder holds something else.
-            StoreFull: It cannot be written.
-        """
         for name in (*adds, *removes):
             if not _NAME.fullmatch(name):
                 raise BlobError(f"{name!r} is no name of the transfer store")
@@ -124,12 +107,7 @@ class DirectoryTransfer:
             return file.read(MOST_BYTES)
 
     def _claim(self) -> None:
-        """Make the folder ours.
-
-        Raises:
-            UsageError: It is somebody else's.
-            StoreFull: It cannot be made.
-        """
+        """Make the folder ours."""
         try:
             self._refuse_foreign()
             self._place.mkdir(parents=True, exist_ok=True)

@@ -19,11 +19,11 @@ from outcrop.transfer import blob, members, sync
 from outcrop.transfer.blob import Note
 from outcrop.transfer.members import Listed, Location, Members
 
+# Of artifacts that were taken as an export has them; a build of their source cuts them anew.
 RECIPE = "export"
-"""Of artifacts that were taken as an export has them; a build of their source cuts them anew."""
 
+# Passages of one transaction, roughly.
 WRITE_CHUNKS = 10_000
-"""Passages of one transaction, roughly."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,9 +62,6 @@ def write(
         space: The space of the vectors.
         revision: What the store is current to.
         places: The artifact at each path that everybody may know; None where all may be known.
-
-    Raises:
-        StoreError: Nothing can be written.
     """
     locations = _standings(store, hashes, places)
     encoded = members.encode(_members(source, store, locations, space, revision))
@@ -89,11 +86,7 @@ def members_of(store: VectorStore) -> list[Member]:
 
 
 def read_members(transfer: TransferStore) -> Members | None:
-    """Where the artifacts of an export stand, or None where it does not say so.
-
-    Raises:
-        BlobError: The file that says it is none.
-    """
+    """Where the artifacts of an export stand, or None where it does not say so."""
     data = transfer.read(members.NAME)
     if isinstance(data, Skipped):
         raise BlobError(f"{members.NAME} cannot be read: {data.detail or data.reason}")
@@ -132,10 +125,6 @@ def bring_in(
         transfer: Where the export is.
         expected: The embedder's space.
         report: Told how far it is.
-
-    Raises:
-        BlobError: The export does not say where its artifacts stand.
-        SpaceMismatch: It is of another space.
     """
     started = time.perf_counter()
     found = read_members(transfer)
@@ -222,11 +211,7 @@ def _members(
 
 
 def _exported(listed: Listed, data: bytes, space: Space) -> Exported:
-    """An artifact put together from its blob and what is said of it.
-
-    Raises:
-        BlobError: The blob is bad, or the two do not fit together.
-    """
+    """An artifact put together from its blob and what is said of it."""
     records = sorted(
         (record for record in blob.decode(data, space.dim).records if record.project == ""),
         key=lambda record: record.seq,

@@ -17,8 +17,8 @@ from outcrop.errors import BlobError
 
 NAME = "vec/members.json"
 
+# Raised when a reader of an earlier version would misunderstand it; keys may be added without.
 FORMAT = 1
-"""Raised when a reader of an earlier version would misunderstand it; keys may be added without."""
 
 MOST_LINES = 1 << 31
 
@@ -81,11 +81,7 @@ def encode(members: Members) -> bytes:
 
 
 def decode(data: bytes) -> Members:
-    """What the file says. An entry that makes no sense is refused alone.
-
-    Raises:
-        BlobError: Not such a file, or of a format that is not known here.
-    """
+    """What the file says. An entry that makes no sense is refused alone."""
     try:
         values = json.loads(data)
     except (ValueError, RecursionError) as error:

@@ -76,10 +76,6 @@ def foreign_hashes(source: Source, transfer: TransferStore, space: Space, known:
         transfer: Where the blobs are.
         space: That of a build.
         known: What was indexed here before the build: what the source does not know and was indexed here is gone.
-
-    Raises:
-        SourceError: The source cannot be read.
-        BlobError: The note beside the blobs is damaged.
     """
     shared = sync.current(transfer)
     if shared is None or shared[0] != space or not isinstance(source, Guard):

@@ -41,11 +41,7 @@ def publisher(source: Source, store: VectorStore) -> Publisher | None:
 
 
 def needed(source: Source) -> TransferStore:
-    """Where a source keeps its blobs, for what cannot do without.
-
-    Raises:
-        UsageError: The source has no such place.
-    """
+    """Where a source keeps its blobs, for what cannot do without."""
     transfer = transfer_of(source)
     if transfer is None:
         raise UsageError(
@@ -63,11 +59,6 @@ def push(source: Source, store: VectorStore, remote: str | None, unpublished: bo
         store: Its index.
         remote: The other copy; None for the one that is the usual one.
         unpublished: Also what stands in commits that the other copy has not got (git).
-
-    Raises:
-        UsageError: A source that vectors do not travel with.
-        SpaceMismatch: The other copy's vectors are another model's.
-        StoreError: The other copy cannot be reached.
     """
     needed(source)
     if source.type == "git":
@@ -84,11 +75,6 @@ def pull(source: Source, space: Space, remote: str | None) -> SyncReport:
         source: The repository.
         space: The embedder's.
         remote: The other copy; None for the one that is the usual one.
-
-    Raises:
-        UsageError: A source that vectors do not travel with.
-        SpaceMismatch: They are another model's.
-        StoreError: The other copy cannot be reached.
     """
     needed(source)
     if source.type == "git":
@@ -118,11 +104,6 @@ def export(source: Source, store: VectorStore, folder: Path | None) -> ExportRep
         source: What is indexed.
         store: Its index.
         folder: Where to; None for the repository itself, from where git or Fossil moves them.
-
-    Raises:
-        IndexMissing: Nothing is indexed.
-        UsageError: No folder is named and the source is a plain folder, or the folder holds something else.
-        StoreError: Nothing can be written.
     """
     from outcrop.transfer import folder_export, sync
     from outcrop.transfer.directory import DirectoryTransfer
@@ -165,11 +146,6 @@ def bring_in(
         space: The embedder's.
         folder: Where the export is; None for what came with the repository.
         report: Told how far it is.
-
-    Raises:
-        UsageError: A source that vectors do not travel with, or an export of something else.
-        SpaceMismatch: The vectors are another model's than the embedder's.
-        StoreError: There are none, or the index cannot be written.
     """
     from outcrop.transfer import blob, folder_export, sync
     from outcrop.transfer.directory import DirectoryTransfer
@@ -189,11 +165,7 @@ def bring_in(
 
 
 def warn_of_readers(source: Source, kinds: Collection[str]) -> None:
-    """Name the users who can read indexed text through a ticket report, whatever else is withheld from them.
-
-    Raises:
-        SourceError: The repository cannot be read.
-    """
+    """Name the users who can read indexed text through a ticket report, whatever else is withheld from them."""
     # Imported here: only Fossil repositories need it.
     from outcrop.sources.fossil.source import FossilSource
 

@@ -21,20 +21,20 @@ from outcrop.indexing.ingest import Cutter, Report, ingest
 from outcrop.transfer import blob
 from outcrop.transfer.blob import Note, Record
 
+# What the note says about who cut the texts.
 CHUNKER = f"outcrop/{chunking.VERSION}"
-"""What the note says about who cut the texts."""
 
+# Artifacts read from the tables at a time.
 BATCH_ARTIFACTS = 500
-"""Artifacts read from the tables at a time."""
 
+# Blobs handed over at a time: some 25,000 chunks; the store cuts that smaller where it has to.
 BATCH_BYTES = 64 << 20
-"""Blobs handed over at a time: some 25,000 chunks; the store cuts that smaller where it has to."""
 
+# Vectors of one transaction.
 VECTORS_AT_ONCE = 10_000
-"""Vectors of one transaction."""
 
+# How far a vector's length may be from 1 without being written anew.
 EVEN = 1e-6
-"""How far a vector's length may be from 1 without being written anew."""
 
 _log = logging.getLogger("outcrop.transfer.sync")
 
@@ -64,9 +64,6 @@ def export(
         revision: What the store is current to.
         changed: The artifacts that changed since all blobs were current; None when that is not known.
         keep: Artifacts whose blobs stay where they are there, although the store has nothing for them.
-
-    Raises:
-        StoreError: Nothing can be written.
     """
     wanted = set(hashes)
     there = transfer.names()
@@ -119,11 +116,6 @@ def bring_in(
         transfer: Where the blobs are.
         expected: The embedder's space: questions are asked in it, so the blobs have to be of it.
         report: Told how far it is.
-
-    Raises:
-        StoreError: There are no blobs.
-        SpaceMismatch: They are of another space.
-        BlobError: They do not tell how long their vectors are.
     """
     started = time.perf_counter()
     note = note_of(transfer)
@@ -168,10 +160,6 @@ def normalise(store: VectorStore, transfer: TransferStore | None, expected: Spac
         store: Whose vectors.
         transfer: Whose blobs, with or without the header; None where there are none.
         expected: The embedder's space, which blobs without a note are taken to be of.
-
-    Raises:
-        BlobError: The blobs do not tell how long their vectors are.
-        SpaceMismatch: They are longer or shorter than the embedder's.
     """
     started = time.perf_counter()
     vectors = dropped = written = fine = 0

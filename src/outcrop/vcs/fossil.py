@@ -17,15 +17,15 @@ from typing import Any
 from outcrop.errors import ArtifactUnreadable, NotARepository, SourceError, SourceLocked
 from outcrop.vcs.fossil_artifacts import apply_delta, inflate, is_authentic
 
+# The database at the root of a checkout that says which repository it belongs to; the second is Windows' name.
 CHECKOUT_FILES = (".fslckout", "_FOSSIL_")
-"""The database at the root of a checkout that says which repository it belongs to; the second is Windows' name."""
 
+# How long a read waits for a writer: as long as Fossil itself does.
 BUSY_SECONDS = 15.0
-"""How long a read waits for a writer: as long as Fossil itself does."""
 
 _TABLES = frozenset({"blob", "delta", "rcvfrom", "config", "event", "tag", "tagxref", "private", "shun"})
+# Parameters of one statement; SQLite may be built to take no more than 999.
 _AT_ONCE = 500
-"""Parameters of one statement; SQLite may be built to take no more than 999."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,6 @@ def find_fossil(path: Path, top: Path | None = None) -> FossilLocation | None:
     Args:
         path: A repository file under whatever name, or any folder or file of a checkout.
         top: The highest folder that may be a checkout's root; None for any.
-
-    Raises:
-        SourceError: The checkout's own database cannot be read, or the repository that it names is gone.
     """
     path = path.resolve()
     if path.is_file() and is_repository(path):
@@ -110,13 +107,7 @@ def _repository_of(folder: Path, name: str) -> Path:
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that only reads, closed at the end; SQLite's errors come out in our words.
-
-    Raises:
-        NotARepository: The file is no database at all.
-        SourceLocked: A writer held the repository for longer than ``BUSY_SECONDS``.
-        SourceError: The database cannot be read.
-    """
+    """A connection that only reads, closed at the end; SQLite's errors come out in our words."""
     try:
         database = _open(path)
         try:
@@ -212,11 +203,7 @@ def look_up(database: sqlite3.Connection, uuids: Iterable[str]) -> Mapping[str, 
 
 
 def content(database: sqlite3.Connection, uuid: str, rid: int) -> bytes:
-    """One content, through however many deltas it is stored as, checked against its hash.
-
-    Raises:
-        ArtifactUnreadable: It is missing, damaged, or not what its hash says.
-    """
+    """One content, through however many deltas it is stored as, checked against its hash."""
     deltas: list[bytes] = []
     passed: set[int] = set()
     while True:

@@ -16,11 +16,11 @@ import numpy as np
 
 from outcrop.errors import ArtifactUnreadable
 
+# Between two comments of a ticket: a line that holds a form feed alone. The first line of all is the subject.
 POST_BREAK = "\n\f\n"
-"""Between two comments of a ticket: a line that holds a form feed alone. The first line of all is the subject."""
 
+# Bytes that one stored content may grow to; a size beyond that is a damaged prefix, not a document.
 LARGEST = 1 << 30
-"""Bytes that one stored content may grow to; a size beyond that is a damaged prefix, not a document."""
 
 _DIGITS = {
     char: value for value, char in enumerate(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~")
@@ -58,11 +58,7 @@ class FileCard:
 
 
 def inflate(stored: bytes) -> bytes:
-    """A ``blob.content``: four bytes of size, big-endian, then a zlib stream.
-
-    Raises:
-        ArtifactUnreadable: Not so.
-    """
+    """A ``blob.content``: four bytes of size, big-endian, then a zlib stream."""
     size = int.from_bytes(stored[:4], "big")
     if len(stored) < 4 or size > LARGEST:
         raise ArtifactUnreadable("a stored content has no possible size")
@@ -85,9 +81,6 @@ def apply_delta(source: bytes, delta: bytes) -> bytes:
         source: What the delta was made against.
         delta: Length, a newline, then copies (``LENGTH@OFFSET,``), literals (``LENGTH:BYTES``) and a checksum
             (``SUM;``), numbers in Fossil's base 64.
-
-    Raises:
-        ArtifactUnreadable: A broken delta, or one that was made against something else.
     """
     size, at = _number(delta, 0)
     if delta[at : at + 1] != b"\n" or size > LARGEST:
@@ -144,11 +137,7 @@ def is_authentic(data: bytes, uuid: str) -> bool:
 
 
 def parse_cards(data: bytes) -> list[Card]:
-    """The cards of a structured artifact, a clear-text signature around it left out.
-
-    Raises:
-        ArtifactUnreadable: No such artifact.
-    """
+    """The cards of a structured artifact, a clear-text signature around it left out."""
     signed = _SIGNED.match(data)
     if signed:
         end = [found.start() for found in _SIGNATURE.finditer(data)]

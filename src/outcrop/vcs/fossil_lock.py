@@ -11,11 +11,11 @@ import random
 import sqlite3
 import time
 
+# Seconds of looking for a quiet moment; where pages are viewed without a pause there is none.
 PATIENCE = 15.0
-"""Seconds of looking for a quiet moment; where pages are viewed without a pause there is none."""
 
+# Seconds between two looks, on average; each of them is in the way for some microseconds.
 PAUSE = 0.03
-"""Seconds between two looks, on average; each of them is in the way for some microseconds."""
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -27,9 +27,6 @@ def begin_when_idle(database: sqlite3.Connection) -> None:
 
     Args:
         database: With no transaction open.
-
-    Raises:
-        sqlite3.OperationalError: As ``BEGIN IMMEDIATE`` does.
     """
     (timeout,) = database.execute("PRAGMA busy_timeout").fetchone()
     database.execute("PRAGMA busy_timeout = 0")

@@ -41,8 +41,8 @@ _SWITCHES = (
     *("-c", "core.fsmonitor="),
     *("-c", f"core.hooksPath={os.devnull}"),
 )
+# Requests sent ahead to ``cat-file``: few enough to fit the smallest pipe buffer (4 KiB), so that nobody waits.
 _WINDOW = 48
-"""Requests sent ahead to ``cat-file``: few enough to fit the smallest pipe buffer (4 KiB), so that nobody waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +108,7 @@ def start(
 
 
 def finish(process: subprocess.Popen[bytes], what: str) -> bytes:
-    """The output of a started git.
-
-    Raises:
-        SourceError: It failed.
-    """
+    """The output of a started git."""
     output, errors = process.communicate()
     if process.returncode:
         raise SourceError(f"git cannot {what}: {first_line(errors)}")

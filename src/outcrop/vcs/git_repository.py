@@ -29,12 +29,7 @@ def filters_off(repository: Repository) -> list[str]:
 
 
 def discover(path: Path) -> Repository | None:
-    """The repository that encloses a path, or None where there is none.
-
-    Raises:
-        SourceError: There is one and it cannot be used: git is missing, the owner is another user, it is damaged, or
-            the path lies inside the ``.git`` folder.
-    """
+    """The repository that encloses a path, or None where there is none."""
     folder = path if path.is_dir() else path.parent
     if not any((parent / ".git").exists() or _looks_bare(parent) for parent in (folder, *folder.parents)):
         return None

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 from outcrop.errors import BadConfig, EmbedderTimeout, EmbedderUnavailable
 
+# The system's resolver takes no time limit and may wait for half a minute.
 LOOK_UP_SECONDS = 5.0
-"""The system's resolver takes no time limit and may wait for half a minute."""
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -50,9 +50,6 @@ def canonical(address: str) -> str:
 
     Two addresses are the same for consent when this is equal, so the path and the query count: on a shared host they
     say whose account the text goes to.
-
-    Raises:
-        BadConfig: Not an address that begins with ``http://`` or ``https://``, or one with a name or password in it.
     """
     try:
         parts = urlsplit(address.strip())
@@ -91,11 +88,6 @@ def resolve(address: str, proxy: str | None = None, seconds: float = LOOK_UP_SEC
         address: Beginning with ``http://`` or ``https://``.
         proxy: What the environment names for this address; ignored when it leads to this machine.
         seconds: How long the look-up may take.
-
-    Raises:
-        EmbedderUnavailable: There is no such host.
-        EmbedderTimeout: The look-up took too long.
-        BadConfig: Not an address.
     """
     address = canonical(address)
     parts = urlsplit(address)

@@ -25,8 +25,8 @@ REDIRECTS = 3
 FOLLOWED = (301, 302, 307, 308)
 READ_BYTES = 1 << 16
 
+# A word of a header that is at least this long may be a token; hiding shorter ones would garble what a server says.
 SECRET_CHARACTERS = 4
-"""A word of a header that is at least this long may be a token; hiding shorter ones would garble what a server says."""
 
 SCHEMES = frozenset({"Bearer", "Basic", "Token"})
 
@@ -116,13 +116,6 @@ class Client:
             body: JSON.
             most: Bytes that the answer may have.
             flight: What it belongs to.
-
-        Raises:
-            EgressRefused: Nobody judged the address yet, or the server sends us to another one.
-            EmbedderTimeout: It took longer than the flight allows.
-            Broken: The connection ended early.
-            EmbedderUnavailable: No connection can be made.
-            BadEmbedding: The answer is not HTTP, or larger than ``most``.
         """
         route = self._route
         # Compared, so that a judgement of one address never serves another.

@@ -18,8 +18,8 @@ from urllib.parse import unquote, urlsplit
 from outcrop.embedders.http.address import Route
 from outcrop.errors import EmbedderTimeout, EmbedderUnavailable
 
+# For a connection and its TLS greeting; a machine that is there answers far sooner.
 CONNECT_SECONDS = 5.0
-"""For a connection and its TLS greeting; a machine that is there answers far sooner."""
 
 SEND_BYTES = 1 << 18
 RECEIVE_BYTES = 1 << 16
@@ -52,11 +52,7 @@ class Wire:
         self._deadline = deadline
 
     def left(self) -> float:
-        """Seconds until the deadline.
-
-        Raises:
-            TimeoutError: There are none.
-        """
+        """Seconds until the deadline."""
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError("the deadline has passed")
@@ -120,10 +116,6 @@ def connect(route: Route, seconds: float, tls: ssl.SSLContext | None, down: str)
         seconds: How long the request that needs it may take.
         tls: For ``https``.
         down: What the user can do when nothing listens there.
-
-    Raises:
-        EmbedderTimeout: It took too long.
-        EmbedderUnavailable: No connection, no TLS, no trusted certificate, or a proxy that refuses.
     """
     seconds = min(CONNECT_SECONDS, seconds)
     numbers, port = (route.numbers, route.port) if route.proxy is None else _proxy_place(route)

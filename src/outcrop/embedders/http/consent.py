@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from outcrop.core.model import Space
-from outcrop.core.protocols import Embedder, Matrix
+from outcrop.core.protocols import Embedder, Matrix, override
 from outcrop.embedders.http.address import Route, canonical, resolve
 from outcrop.errors import BadConfig, EgressRefused, EmbedderUnavailable
 
@@ -63,8 +63,8 @@ class Disclosure:
         return lines
 
 
+# Puts a disclosure before a person and returns whether they agree.
 Ask = Callable[[Disclosure], bool]
-"""Puts a disclosure before a person and returns whether they agree."""
 
 
 class Consent:
@@ -94,9 +94,6 @@ class Consent:
         Args:
             disclosure: What would be sent.
             allowed: Addresses that the user named beforehand.
-
-        Raises:
-            EgressRefused: It may not, and how to allow it.
         """
         with self._lock:
             key = (disclosure.address, disclosure.what)
@@ -132,7 +129,7 @@ class Addressed(Embedder, Protocol):
         """From now on send, along this route only."""
 
 
-class Egress:
+class Egress(Embedder):
     """Implements the ``Embedder`` port around one that has an address.
 
     Args:
@@ -162,18 +159,18 @@ class Egress:
         self._lock = threading.Lock()
 
     @property
+    @override
     def space(self) -> Space:
-        """The inner one's."""
         return self._inner.space
 
     @property
+    @override
     def address(self) -> str | None:
-        """The inner one's."""
         return self._inner.address
 
     @property
+    @override
     def max_tokens(self) -> int:
-        """The inner one's."""
         return self._inner.max_tokens
 
     @property
@@ -193,28 +190,19 @@ class Egress:
             self._announced = (texts, characters)
 
     def locate(self) -> Route:
-        """Look the address up. Sends nothing to it.
-
-        Raises:
-            EmbedderUnavailable: There is no such host.
-        """
+        """Look the address up. Sends nothing to it."""
         return resolve(str(self.address), self._proxy)
 
     def is_allowed(self) -> bool:
         """Whether the user named this address beforehand."""
         return canonical(str(self.address)) in self._allowed
 
+    @override
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts to be found, once they may go.
-
-        Raises:
-            EgressRefused: They may not.
-            EmbedderError: As the inner one.
-        """
         return self._through(texts, PASSAGES, self._inner.embed_passages)
 
+    @override
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        """Embed questions, once they may go. Same errors."""
         return self._through(texts, QUESTIONS, self._inner.embed_queries)
 
     def _through(self, texts: Sequence[str], what: str, embed: Callable[[Sequence[str]], Matrix]) -> Matrix:

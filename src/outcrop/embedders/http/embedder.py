@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from outcrop.core.model import Space
-from outcrop.core.protocols import Matrix
+from outcrop.core.protocols import Embedder, Matrix, override
 from outcrop.embedders.http import responses
 from outcrop.embedders.http.address import Route
 from outcrop.embedders.http.client import Client, Reply, RequestGroup
@@ -25,22 +25,22 @@ from outcrop.embedders.truncate import head, presentable
 from outcrop.errors import EmbedderError, EmbedderUnavailable
 from outcrop.text import tokenizer
 
+# Most text in one request: about 25,000 tokens, where servers begin to refuse.
 BATCH_CHARACTERS = 100_000
-"""Most text in one request: about 25,000 tokens, where servers begin to refuse."""
 
+# A question waits no longer, whatever a batch of passages may take: enough to load a model, and words answer then.
 QUESTION_SECONDS = 30.0
-"""A question waits no longer, whatever a batch of passages may take: enough to load a model, and words answer then."""
 
+# How often a text is halved before it is clear that its length is not what the server minds.
 LONGEST_CUTS = 6
-"""How often a text is halved before it is clear that its length is not what the server minds."""
 
+# In the words of Ollama, llama.cpp, vLLM, Text Embeddings Inference, OpenAI, Voyage and Cohere. The last is what
+# Ollama says when its runner died of too long a text.
 _TOO_LONG = re.compile(
     r"context (length|size|window)|too (long|large|many (input )?tokens)|(max\w*|allowed|input|sequence) (\w+ ){0,3}"
     r"(tokens|length)|(less|fewer|longer|more) than \d+|batch size|do embedding request: EOF",
     re.IGNORECASE,
 )
-"""In the words of Ollama, llama.cpp, vLLM, Text Embeddings Inference, OpenAI, Voyage and Cohere. The last is what
-Ollama says when its runner died of too long a text."""
 
 _LENGTH_STATUSES = frozenset({400, 413, 422, 500})
 
@@ -65,7 +65,7 @@ class TooLong(EmbedderError):
     """The server calls the input too long."""
 
 
-class NetworkEmbedder:
+class NetworkEmbedder(Embedder):
     """Implements the ``Embedder`` port for a model behind an address. Sends nothing before :meth:`admit`.
 
     Args:
@@ -93,37 +93,30 @@ class NetworkEmbedder:
         self._proven = False
 
     @property
+    @override
     def space(self) -> Space:
-        """The model as the user named it, with a suffix where it is not used in the standard way."""
         return self._plan.space
 
     @property
+    @override
     def address(self) -> str:
-        """Where the text goes."""
         return self._client.address
 
     @property
+    @override
     def max_tokens(self) -> int:
-        """What the model reads of a text, less the words put before it."""
         return self._plan.recipe.max_tokens - tokenizer.count(self._plan.recipe.passage)
 
     def admit(self, route: Route) -> None:
         """From now on send, along this route only."""
         self._client.admit(route)
 
+    @override
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts to be found, several batches at once.
-
-        Returns:
-            float32 ``[len(texts), dim]``, L2-normalised, in the order of the texts.
-
-        Raises:
-            EmbedderError: Nothing is returned when one text fails; requests in flight are ended.
-        """
         return self._embed(texts, self._plan.recipe.passage, FOR_PASSAGES, self._seconds)
 
+    @override
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        """Embed questions. Same shape and errors; less patient, because somebody waits."""
         seconds = min(self._seconds, QUESTION_SECONDS)
         return self._embed(texts, self._plan.recipe.query, FOR_QUESTIONS, seconds)
 

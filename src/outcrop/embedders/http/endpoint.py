@@ -35,9 +35,6 @@ def make(
         address: The whole URL that requests go to.
         wishes: What the user wants otherwise.
         headers: Sent with every request.
-
-    Raises:
-        BadConfig: The address holds a token, or the length of the vectors is not known.
     """
     for name, _ in parse_qsl(urlsplit(address).query, keep_blank_values=True):
         if _TOKEN.search(name):

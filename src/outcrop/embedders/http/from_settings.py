@@ -28,9 +28,6 @@ def make(settings: Settings, consent: Consent | None = None, environ: Mapping[st
         settings: What is set.
         consent: What was agreed to in this session; None where nobody can be asked.
         environ: The environment, for ``OLLAMA_HOST``, the proxies and the token.
-
-    Raises:
-        BadConfig: An address or model that is missing or impossible.
     """
     # A token belongs to the address it was set beside, so it goes to none that comes from elsewhere.
     token = settings.secret_ref if settings.endpoint_url is not None else None
@@ -88,9 +85,6 @@ def find_secret(name: str, environ: Mapping[str, str] = os.environ) -> str:
     Args:
         name: ``NAME``, or ``env:NAME`` or ``keyring:NAME`` to look in one place only.
         environ: The environment.
-
-    Raises:
-        EmbedderUnavailable: There is none, or it cannot be sent. The message never holds it.
     """
     place, colon, bare = name.partition(":")
     if not colon or place not in ("env", "keyring"):

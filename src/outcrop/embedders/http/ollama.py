@@ -18,14 +18,14 @@ MODEL = "nomic-embed-text"
 PORT = 11434
 ADDRESS = f"http://127.0.0.1:{PORT}"
 
+# Texts in a request. On a machine without a graphics card that is a few seconds, well under any time limit.
 BATCH = 16
-"""Texts in a request. On a machine without a graphics card that is a few seconds, well under any time limit."""
 
+# One that is computed and one that is ready: more would only wait inside the server.
 AT_ONCE = 2
-"""One that is computed and one that is ready: more would only wait inside the server."""
 
+# A request may have to wait for the model to be loaded.
 SECONDS = 120.0
-"""A request may have to wait for the model to be loaded."""
 
 START = "Start Ollama: ollama serve (to install it: https://ollama.com/download)."
 
@@ -46,9 +46,6 @@ def make(
         address: Of the server, without ``/api/embed``.
         wishes: What the user wants otherwise.
         headers: Sent with every request.
-
-    Raises:
-        BadConfig: The address, or a length that the model does not have.
     """
     plan = known_models.plan(model or MODEL, wishes)
     dialect = _Dialect((model or MODEL).removesuffix(":latest"), plan.ask_dim)

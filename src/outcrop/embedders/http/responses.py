@@ -12,13 +12,13 @@ from outcrop.core.protocols import Matrix
 from outcrop.core.vectors import normalise
 from outcrop.errors import BadEmbedding, DimensionMismatch
 
+# Of JSON: a float has at most 25 characters, and an indented list adds its own.
 BYTES_A_NUMBER = 64
-"""Of JSON: a float has at most 25 characters, and an indented list adds its own."""
 
 SPARE_BYTES = 1 << 20
 
+# Characters of a server's own words that a message repeats.
 EXCERPT = 200
-"""Characters of a server's own words that a message repeats."""
 
 _FIX = "Check the address and the model; outcrop embedder test makes one call and shows what comes back."
 
@@ -29,11 +29,7 @@ def most_bytes(texts: int, dim: int) -> int:
 
 
 def parse(body: bytes, address: str) -> object:
-    """The JSON in an answer.
-
-    Raises:
-        BadEmbedding: It is none; says so if it is a web page.
-    """
+    """The JSON in an answer."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -54,10 +50,6 @@ def vectors(answer: object, texts: int, dim: int, address: str) -> Matrix:
 
     Returns:
         float32 ``[texts, dim]``, L2-normalised.
-
-    Raises:
-        DimensionMismatch: They are all of one other length.
-        BadEmbedding: Anything else that is wrong with them.
     """
     rows = _rows(answer, address)
     if len(rows) != texts:

@@ -13,17 +13,17 @@ from outcrop.embedders.http.client import Broken, Reply, RequestGroup
 from outcrop.embedders.http.connection import Unreachable
 from outcrop.errors import EmbedderTimeout, EmbedderUnavailable
 
+# Seconds before the second, third and fourth attempt.
 PAUSES = (0.3, 1.0, 3.0)
-"""Seconds before the second, third and fourth attempt."""
 
 BUSY = frozenset({429, 503})
 FAILING = frozenset({408, 425, 500, 502, 504}) | BUSY
 
+# A server that limits the rate has to be asked more often than one that fails.
 BUSY_ATTEMPTS = 8
-"""A server that limits the rate has to be asked more often than one that fails."""
 
+# Share by which pauses differ, so that batches sent at once do not come back at once.
 SPREAD = 0.2
-"""Share by which pauses differ, so that batches sent at once do not come back at once."""
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +42,8 @@ class RetryPolicy:
 
 
 FOR_PASSAGES = RetryPolicy(attempts=len(PAUSES) + 1, pause=60.0)
+# Somebody waits, and keywords answer at once.
 FOR_QUESTIONS = RetryPolicy(attempts=2, pause=2.0)
-"""Somebody waits, and keywords answer at once."""
 
 
 def persist(
@@ -66,9 +66,6 @@ def persist(
         address: For the messages.
         proven: Whether the server ever answered in this session. One that never did is not waited for.
         lasting: Whether an answer with a status of failure is final all the same.
-
-    Raises:
-        EmbedderUnavailable: Whatever the last attempt raised, or the server asks for too long a pause.
     """
     attempt = 0
     while True:

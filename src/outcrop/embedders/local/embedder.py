@@ -9,7 +9,7 @@ from threading import Lock
 import numpy as np
 
 from outcrop.core.model import Space
-from outcrop.core.protocols import Matrix
+from outcrop.core.protocols import Embedder, Matrix, override
 from outcrop.core.vectors import normalise
 from outcrop.embedders.local.convert import open_fastest
 from outcrop.embedders.local.parallel import processors, spread
@@ -19,7 +19,7 @@ from outcrop.text.tokenizer import encode
 MODEL = "all-MiniLM-L6-v2"
 
 
-class LocalEmbedder:
+class LocalEmbedder(Embedder):
     """Implements the ``Embedder`` port. The model is loaded when the first text arrives.
 
     Args:
@@ -38,17 +38,18 @@ class LocalEmbedder:
         self._loading = Lock()
 
     @property
+    @override
     def space(self) -> Space:
-        """``all-MiniLM-L6-v2`` at 384."""
         return Space(MODEL, DIM)
 
     @property
+    @override
     def address(self) -> None:
         """None: the text stays in this process."""
 
     @property
+    @override
     def max_tokens(self) -> int:
-        """128 word pieces, the two that frame a text included."""
         return MAX_TOKENS
 
     @property
@@ -57,23 +58,11 @@ class LocalEmbedder:
         return self._session is not None
 
     def load(self) -> None:
-        """Load the model now: 0.1 s, and about a second the first time on a machine. Does nothing when it is loaded.
-
-        Raises:
-            EmbedderUnavailable: The weights are not installed, or are not the ones expected.
-        """
+        """Load the model now: 0.1 s, and about a second the first time on a machine. Does nothing when it is loaded."""
         self._open()
 
+    @override
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts, each by itself, so that its vector never depends on its neighbours.
-
-        Returns:
-            float32 ``[len(texts), 384]``, L2-normalised.
-
-        Raises:
-            EmbedderUnavailable: The model cannot be loaded.
-            EmbedderError: It failed on a text.
-        """
         means = np.empty((len(texts), DIM), np.float32)
         if not texts:
             return means
@@ -85,8 +74,8 @@ class LocalEmbedder:
         spread(len(texts), work, self._threads)
         return normalise(means)
 
+    @override
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        """Embed questions, exactly as passages are: this model makes no difference."""
         return self.embed_passages(texts)
 
     def _open(self) -> Session:

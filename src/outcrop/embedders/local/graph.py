@@ -26,8 +26,8 @@ EPSILON = 1e-12
 FUSED = "com.microsoft"
 
 Array = npt.NDArray[Any]
+# int8 ``[rows, columns]`` and the float32 scale of each column.
 Quantised = tuple[Array, Array]
-"""int8 ``[rows, columns]`` and the float32 scale of each column."""
 
 
 def build(shipped: bytes, bits: int) -> bytes:

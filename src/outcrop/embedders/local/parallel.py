@@ -19,9 +19,6 @@ def spread(count: int, work: Callable[[int], None], threads: int) -> None:
     """Call ``work`` with each number below ``count``, on so many threads at once.
 
     After an error or Ctrl-C, the others stop at the end of the call in hand.
-
-    Raises:
-        Exception: The first that ``work`` raised.
     """
     waiting = deque(range(count))
 

@@ -13,8 +13,8 @@ from outcrop.errors import EmbedderError
 
 DIM = 384
 
+# Longest text, in word pieces. The model was trained on no longer ones, and the fast graph knows no more positions.
 MAX_TOKENS = 128
-"""Longest text, in word pieces. The model was trained on no longer ones, and the fast graph knows no more positions."""
 
 
 class Session:
@@ -24,9 +24,6 @@ class Session:
 
     Args:
         path: An ONNX file.
-
-    Raises:
-        Exception: Whatever onnxruntime raises on a file that it cannot run.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,9 +38,6 @@ class Session:
 
         Returns:
             float32 ``[384]``, the mean over all of them, not normalised.
-
-        Raises:
-            EmbedderError: onnxruntime failed.
         """
         row = np.array([ids], np.int64)
         inputs: dict[str, Any] = {"ids": row}
@@ -62,9 +56,6 @@ def open_session(graph: Path) -> Any:
 
     Args:
         graph: An ONNX file.
-
-    Raises:
-        Exception: Whatever onnxruntime raises on a file that it cannot run.
     """
     # Released builds of onnxruntime queue usage events, with an identifier of the machine, in the user's cache folder
     # and send them to their maker. Only this variable keeps them from it, and only before the library is loaded: the

@@ -16,16 +16,16 @@ from outcrop.vcs.fossil import rows
 _INCLUDED: Mapping[str, str] = {
     "s": "a", "a": "ikwt6", "i": "o", "k": "j", "w": "r", "6": "5", "5": "4", "4": "3", "3": "2",
 }  # fmt: skip
+# Letters that stand for all the capabilities of another user.
 _TEMPLATES = {"u": "reader", "v": "developer"}
-"""Letters that stand for all the capabilities of another user."""
 
 _NEEDED: Mapping[Kind, str] = {
     Kind.WIKI: "j", Kind.TECHNOTE: "j", Kind.TICKET: "r", Kind.FORUM: "2",
 }  # fmt: skip
 _FILES = "o"
 _REPORTS = "t"
+# What these may do, every user may who is logged in.
 _SHARED = ("nobody", "anonymous")
-"""What these may do, every user may who is logged in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,9 +108,6 @@ def take(database: sqlite3.Connection, branch: str | None) -> Snapshot:
     Args:
         database: The repository.
         branch: Whose tip; None for the repository's main branch.
-
-    Raises:
-        SourceError: There is no such branch.
     """
     return Snapshot(
         tip=find_tip(database, branch),
@@ -122,11 +119,7 @@ def take(database: sqlite3.Connection, branch: str | None) -> Snapshot:
 
 
 def find_tip(database: sqlite3.Connection, branch: str | None) -> Stored | None:
-    """The latest public check-in of a branch; None in a repository without any public check-in.
-
-    Raises:
-        SourceError: There are check-ins, but none on this branch.
-    """
+    """The latest public check-in of a branch; None in a repository without any public check-in."""
     name = branch or setting(database, "main-branch") or "trunk"
     found = rows(
         database,
@@ -224,11 +217,7 @@ def unseen(database: sqlite3.Connection, hashes: Collection[str]) -> frozenset[s
 
 
 def tip_files(database: sqlite3.Connection, tip: Stored) -> list[FileCard]:
-    """The files of a check-in.
-
-    Raises:
-        ArtifactUnreadable: Its manifest cannot be read.
-    """
+    """The files of a check-in."""
     cards = _cards(database, tip, "check-in")
     files = files_of(cards)
     baseline = baseline_of(cards)

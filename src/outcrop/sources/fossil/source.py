@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from outcrop.core.model import Artifact, FileState, Kind, Listing, Ref, Skipped, SkipReason
+from outcrop.core.protocols import Guard, Source, override
 from outcrop.errors import ArtifactUnreadable, NotARepository
 from outcrop.sources import media
 from outcrop.sources.file_state import oversize
@@ -37,24 +38,20 @@ from outcrop.sources.selection import IGNORE_FILE, Selection
 from outcrop.vcs.fossil import Blob, FossilLocation, content, is_repository, look_up, opened, setting
 from outcrop.vcs.fossil_artifacts import FileCard
 
+# Contents of files read before the first of them is handed on.
 _SLICE_BYTES = 8 << 20
-"""Contents of files read before the first of them is handed on."""
 
+# Pages and posts are judged as prose, whatever their names end in: their paragraphs are single long lines.
 _PROSE_SUFFIX = ".md"
-"""Pages and posts are judged as prose, whatever their names end in: their paragraphs are single long lines."""
 
 
-class FossilSource:
+class FossilSource(Source, Guard):
     """Implements :class:`outcrop.core.protocols.Source`.
 
     Args:
         location: Where the repository is.
         options: The user's settings.
         branch: Whose tip gives the files; None for the repository's main branch.
-
-    Raises:
-        NotARepository: The file is not a Fossil repository.
-        SourceError: It cannot be read.
     """
 
     def __init__(self, location: FossilLocation, options: Options | None = None, branch: str | None = None) -> None:
@@ -70,58 +67,50 @@ class FossilSource:
         self._settings = hashlib.sha256(repr((self._options, branch)).encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
+    @override
     def type(self) -> str:
-        """``fossil``."""
         return "fossil"
 
     @property
+    @override
     def root(self) -> Path:
-        """Root of the checkout, or the folder of the repository file."""
         return self._location.checkout or self._path.parent
 
+    @override
     @cached_property
     def project(self) -> str:
-        """Slug of the project's name, or else of the file's."""
         with opened(self._path) as database:
             return to_slug(setting(database, "project-name") or self._path.stem)
 
     @property
+    @override
     def worktree(self) -> str:
-        """Empty: all checkouts see the same tip."""
         return ""
 
     @property
+    @override
     def rules(self) -> str:
-        """The settings that decide whether a file is read."""
         return self._options.rules
 
     def with_options(self, options: Options) -> FossilSource:
         """The same repository and branch under other settings."""
         return FossilSource(self._location, options, self._branch)
 
+    @override
     def worktrees(self) -> frozenset[str]:
-        """The one view."""
         return frozenset({""})
 
+    @override
     def store_path(self) -> Path:
-        """The repository itself."""
         return self._path
 
+    @override
     def revision(self, seen: Mapping[str, FileState]) -> str:
-        """The check-in hash, ``+``, and a digest of the public wiki, technotes, tickets and posts and of the settings.
-
-        Raises:
-            SourceError: The repository cannot be read or has no such branch.
-        """
         with opened(self._path) as database:
             return self._revision(take(database, self._branch))
 
+    @override
     def artifacts(self, seen: Mapping[str, FileState]) -> Listing:
-        """List everything public. Only manifests and ignore files are read.
-
-        Raises:
-            SourceError: The repository cannot be read or has no such branch.
-        """
         with opened(self._path) as database:
             snapshot = take(database, self._branch)
             refs, skipped = self._files(database, snapshot.tip)
@@ -133,8 +122,8 @@ class FossilSource:
         refs.sort(key=lambda ref: (ref.path is None, ref.path or "", ref.kind, ref.hash))
         return Listing(self._revision(snapshot), refs, skipped)
 
+    @override
     def read(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
-        """Read in slices; nothing in the repository is locked while the caller has the turn."""
         return media.assembled(refs, self._read_all)
 
     def _read_all(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
@@ -148,30 +137,18 @@ class FossilSource:
                 outcomes = [self._read(database, ref, blobs.get(ref.hash), snapshot) for ref in some]
             yield from outcomes
 
+    @override
     def withheld(self, versions: Mapping[str, str]) -> frozenset[str]:
-        """Of indexed artifacts (version by hash), those that the public may not see any more.
-
-        Raises:
-            SourceError: The repository cannot be read.
-        """
         with opened(self._path) as database:
             return withheld(database, versions)
 
+    @override
     def unseen(self, hashes: Collection[str]) -> frozenset[str]:
-        """Those artifacts that never arrived in this copy of the repository, and were not shunned.
-
-        Raises:
-            SourceError: The repository cannot be read.
-        """
         with opened(self._path) as database:
             return unseen(database, hashes)
 
     def report_writers(self, kinds: Collection[Kind]) -> list[ReportWriter]:
-        """Users who can read the index through ticket reports, though Fossil withholds one of these kinds from them.
-
-        Raises:
-            SourceError: The repository cannot be read.
-        """
+        """Users who can read the index through ticket reports, though Fossil withholds one of these kinds from them."""
         with opened(self._path) as database:
             return report_writers(database, kinds)
 

@@ -14,11 +14,7 @@ from outcrop.vcs.git import Repository, contents, finish, first_line, start
 
 
 def resolve(repository: Repository, rev: str) -> str:
-    """The full id of the commit that ``rev`` names.
-
-    Raises:
-        SourceError: There is none.
-    """
+    """The full id of the commit that ``rev`` names."""
     if rev.startswith("-"):
         raise SourceError(f"{rev} is not the name of a commit", "Name a branch, a tag or a commit id")
     output, errors = start(repository, "rev-parse", "--verify", f"{rev}^{{commit}}").communicate()
@@ -37,22 +33,14 @@ def head(repository: Repository) -> str:
 
 
 def paths(repository: Repository, commit: str) -> dict[str, str]:
-    """The blob that each path is in a commit, whatever it is.
-
-    Raises:
-        SourceError: git failed.
-    """
+    """The blob that each path is in a commit, whatever it is."""
     tree = finish(start(repository, "ls-tree", "-r", "-z", "--full-tree", commit), f"list the commit {commit}")
     entries = map(_entry, filter(None, tree.split(b"\0")))
     return {to_text(path): hash for path, _, hash, _ in entries}
 
 
 def artifacts(repository: Repository, commit: str, options: Options, selection: Selection) -> Listing:
-    """Everything that the commit's tree holds.
-
-    Raises:
-        SourceError: The tree is not all there (a shallow or partial clone), or git failed.
-    """
+    """Everything that the commit's tree holds."""
     if commit == UNBORN:
         return Listing(commit, (), ())
     # Sizes would have to be fetched where blobs are missing.

@@ -17,11 +17,11 @@ from outcrop.vcs.git import Repository, finish, start
 from outcrop.vcs.git_repository import filters_off, submodule
 
 _ATTEMPTS = 20
+# How often both questions are asked while somebody keeps changing the index between them, and seconds in between.
 _PAUSE = 0.05
-"""How often both questions are asked while somebody keeps changing the index between them, and seconds in between."""
 
+# Stands for the commit where there is none yet.
 UNBORN = "unborn"
-"""Stands for the commit where there is none yet."""
 
 _LINK = re.compile(rb"(?:\A|\0)\S 160000 [0-9a-f]+ 0\t([^\0]+)")
 _SPARSE = re.compile(rb"(?:\A|\0)(S [^\0]+)")
@@ -78,12 +78,7 @@ class Snapshot:
 
 
 def take(repository: Repository, prefix: bytes = b"") -> list[Snapshot]:
-    """The working tree and, after it, those of its submodules.
-
-    Raises:
-        SourceError: git failed.
-        SourceLocked: Somebody does not stop changing the index.
-    """
+    """The working tree and, after it, those of its submodules."""
     for attempt in range(_ATTEMPTS):
         before = _index_stamp(repository)
         index, status = _ask(repository)

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from outcrop.core.model import Artifact, FileState, Listing, Ref, Skipped
+from outcrop.core.protocols import Source, override
 from outcrop.errors import NotARepository
 from outcrop.sources import media
 from outcrop.sources.file_state import read_inside
@@ -25,11 +26,11 @@ from outcrop.sources.watch_paths import Places, git_places
 from outcrop.vcs.git import Repository, absent, blob_id, contents, sizes, start
 from outcrop.vcs.git_repository import discover
 
+# Artifacts asked of git at a time: their sizes are known before the first of them is read.
 _SLICE = 1024
-"""Artifacts asked of git at a time: their sizes are known before the first of them is read."""
 
 
-class GitSource:
+class GitSource(Source):
     """Implements :class:`outcrop.core.protocols.Source`.
 
     Args:
@@ -38,10 +39,6 @@ class GitSource:
         options: The user's settings.
         rev: A commit to look at instead of the working tree.
         repository: The repository at ``root``, where it is known already.
-
-    Raises:
-        NotARepository: ``root`` is in no git repository.
-        SourceError: The repository cannot be used, or has no such commit.
     """
 
     def __init__(
@@ -58,18 +55,18 @@ class GitSource:
         self._from_disk: frozenset[str] = frozenset()
 
     @property
+    @override
     def type(self) -> str:
-        """``git``."""
         return "git"
 
     @property
+    @override
     def root(self) -> Path:
-        """Top of the working tree, or the bare repository."""
         return self._repository.top
 
+    @override
     @cached_property
     def project(self) -> str:
-        """Slug of the origin remote's last part, or else of the folder's name."""
         url, _ = start(self._repository, "config", "--get", "remote.origin.url").communicate()
         name = re.split(r"[/:\\]", url.decode("utf-8", "replace").strip().rstrip("/"))[-1]
         if not name:
@@ -78,24 +75,24 @@ class GitSource:
         return to_slug(name.removesuffix(".git"))
 
     @property
+    @override
     def worktree(self) -> str:
-        """Empty for the main working tree, a linked one's name in git, or ``rev:`` and the commit."""
         if self._commit is not None:
             return f"rev:{self._commit}"
         same = self._repository.git_dir.resolve() == self._repository.common_dir
         return "" if same else self._repository.git_dir.name
 
     @property
+    @override
     def rules(self) -> str:
-        """The settings that decide whether a file is read."""
         return self._options.rules
 
     def with_options(self, options: Options) -> GitSource:
         """The same repository and commit under other settings."""
         return GitSource(self.root, options, self._commit, self._repository)
 
+    @override
     def worktrees(self) -> frozenset[str]:
-        """Every working tree that exists or is locked, and this view. Other ``rev:`` views are not known to git."""
         names = {"", self.worktree}
         try:
             for entry in (self._repository.common_dir / "worktrees").iterdir():
@@ -106,16 +103,12 @@ class GitSource:
             return frozenset(names)
         return frozenset(names)
 
+    @override
     def store_path(self) -> Path:
-        """``outcrop/index.sqlite`` in the git folder that all working trees share."""
         return self._repository.common_dir / "outcrop" / "index.sqlite"
 
     def places(self) -> Places:
-        """The folders of tracked files, those that nothing ignores, and git's own.
-
-        Raises:
-            SourceError: git failed, or the folder cannot be read.
-        """
+        """The folders of tracked files, those that nothing ignores, and git's own."""
         if self._repository.bare:
             return git_places([self._repository], ())
         snapshots = self._take()
@@ -129,14 +122,8 @@ class GitSource:
         folders = walked | {folder for folder in named - walked if Path(folder).is_dir()}
         return git_places([snapshot.repository for snapshot in snapshots], folders)
 
+    @override
     def revision(self, seen: Mapping[str, FileState]) -> str:
-        """The commit, with a digest of everything indexed that differs from it, where something does.
-
-        A changed file is read only if its time moved and its size did not.
-
-        Raises:
-            SourceError: git failed.
-        """
         commit = self._fixed_commit()
         if commit is not None:
             return self._of_commit(commit)
@@ -144,12 +131,8 @@ class GitSource:
         items = WorkingFiles(snapshots, self._options, self._selection).states(seen)
         return _revision(snapshots, items, self._options.mark)
 
+    @override
     def artifacts(self, seen: Mapping[str, FileState]) -> Listing:
-        """List everything. Only changed and untracked files whose state is not in ``seen`` are read.
-
-        Raises:
-            SourceError: git failed.
-        """
         commit = self._fixed_commit()
         if commit is not None:
             whole = git_commit.artifacts(self._repository, commit, self._options, self._selection)
@@ -162,8 +145,8 @@ class GitSource:
         refs, skipped = media.resolve(refs, skipped, self._read_files)
         return Listing(_revision(snapshots, items, self._options.mark), refs, skipped, states)
 
+    @override
     def read(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
-        """Read blobs by their ids; what git does not store is read from disk and carries its true hash."""
         return media.assembled(refs, self._read_files)
 
     def _read_files(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:

@@ -14,9 +14,10 @@ from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, StoreError,
 from outcrop.text import terms
 from outcrop.vcs.fossil_lock import begin_when_idle
 
+# Version of schema.sql. An older database is brought up by the scripts in ``MIGRATIONS``.
 SCHEMA_VERSION = 2
-"""Version of schema.sql. An older database is brought up by the scripts in ``MIGRATIONS``."""
 
+# From version N to N + 1: the SQL that does it.
 MIGRATIONS: dict[int, str] = {
     1: """
 ALTER TABLE fx_vec_chunk ADD COLUMN start_s REAL;
@@ -30,18 +31,17 @@ CREATE TABLE fx_vec_project(
 ) WITHOUT ROWID;
 """,
 }
-"""From version N to N + 1: the SQL that does it."""
 
+# How long a statement waits for another process's transaction; ours take well under a second.
 BUSY_SECONDS = 20.0
-"""How long a statement waits for another process's transaction; ours take well under a second."""
 
 READING_CACHE = 4096
+# Memory for pages in KiB. A search passes over the vectors once, and a cache that they fill only makes it slower; a
+# build comes back to the pages of its indexes.
 WRITING_CACHE = 65536
-"""Memory for pages in KiB. A search passes over the vectors once, and a cache that they fill only makes it slower; a
-build comes back to the pages of its indexes."""
 
+# KiB for a write into another program's database: a cache that spills locks its readers out until the commit.
 GUEST_CACHE = 262144
-"""KiB for a write into another program's database: a cache that spills locks its readers out until the commit."""
 
 
 def connect(path: Path, create: bool, guest: bool = False, read_only: bool = False) -> sqlite3.Connection:
@@ -52,12 +52,6 @@ def connect(path: Path, create: bool, guest: bool = False, read_only: bool = Fal
         create: Make it, and its folder, when it is not there.
         guest: It belongs to another program, which decides on its journal and its pages; only our tables are made.
         read_only: It is another repository's: nothing in it is changed, so that an older one cannot be brought up.
-
-    Raises:
-        IndexMissing: No file, or a file without our tables, and ``create`` is false.
-        SchemaTooNew: Written by a newer Outcrop.
-        StoreDamaged: Not a readable database.
-        StoreFull: It cannot be created there.
     """
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a database file", "Name a file")

@@ -23,8 +23,8 @@ from outcrop.stores.sqlite.connection import (
 from outcrop.text import terms
 
 FREE_SHARE = 0.25
+# Free pages (8 MiB, and a quarter of the file) from which a build gives them back: that copies the whole file once.
 FEWEST_FREE_PAGES = 1024
-"""Free pages (8 MiB, and a quarter of the file) from which a build gives them back: that copies the whole file once."""
 
 
 class DatabaseFile:
@@ -114,11 +114,7 @@ class DatabaseFile:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Be the one writer, across processes.
-
-        Raises:
-            StoreLocked: Another process is building.
-        """
+        """Be the one writer, across processes."""
         if self._in_memory:
             yield
             return
@@ -198,11 +194,8 @@ class DatabaseFile:
             self.database = None
 
     def remove(self) -> None:
-        """Delete our own file with everything that belongs to it, whatever state it is in, and its folder when empty.
-
-        Raises:
-            StoreDamaged: It is not ours to delete.
-            StoreLocked: Another process is building.
+        """Delete our own file with everything that belongs to it, whatever state it is in, and its folder when
+        empty.
         """
         if self.guest:
             raise StoreDamaged(

@@ -16,11 +16,11 @@ from outcrop.text.globs import path_matcher
 
 Ids = npt.NDArray[np.int64]
 
+# Worktree of members that every view sees: records and imported projects.
 EVERYWHERE = "*"
-"""Worktree of members that every view sees: records and imported projects."""
 
+# Filters whose chunks are kept at hand: a person's choices on a page; each costs 8 bytes a chunk.
 REMEMBERED = 16
-"""Filters whose chunks are kept at hand: a person's choices on a page; each costs 8 bytes a chunk."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from outcrop.core.reports import CollectionStatus, SpaceStatus
 from outcrop.core.rows import InventoryRow
 from outcrop.stores.sqlite.filters import EVERYWHERE
 
+# Kinds whose text stands inside a structured artifact, so that no size is known of them.
 _CARRIED = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM})
-"""Kinds whose text stands inside a structured artifact, so that no size is known of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,8 @@ def facets(database: sqlite3.Connection, worktree: str) -> Sequence[Facet]:
     ]
 
 
+# A stored vector is float32.
 NUMBER_BYTES = 4
-"""A stored vector is float32."""
 
 
 def collections(database: sqlite3.Connection, worktree: str, space: Space) -> Sequence[CollectionStatus]:

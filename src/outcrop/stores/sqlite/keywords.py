@@ -17,16 +17,16 @@ from outcrop.stores.sqlite.connection import create_statement
 from outcrop.stores.sqlite.filters import EVERYWHERE
 from outcrop.text import terms
 
+# Chunk id, then the terms of its name, its paths and its text, separated by blanks.
 TermRow = tuple[int, str, str, str]
-"""Chunk id, then the terms of its name, its paths and its text, separated by blanks."""
 
 TABLE = "fx_vec_terms"
 
+# Row ids of the two records in ``fx_vec_terms_data`` that are no pages of a segment.
 _AVERAGES, _STRUCTURE = 1, 10
-"""Row ids of the two records in ``fx_vec_terms_data`` that are no pages of a segment."""
 
+# A page's row id is its segment's number shifted by this, plus its place.
 _SEGMENT_BITS = 37
-"""A page's row id is its segment's number shifted by this, plus its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +206,12 @@ def _varint(value: int) -> bytes:
     return bytes(reversed(digits))
 
 
+# Passages that are looked at for the forms of a stem.
 PASSAGES = 12
-"""Passages that are looked at for the forms of a stem."""
 
 
+# Passages whose names hold a word that are looked at for one that is named just so.
 NAMED = 4000
-"""Passages whose names hold a word that are looked at for one that is named just so."""
 
 
 def defining(database: sqlite3.Connection, name: str) -> list[int]:

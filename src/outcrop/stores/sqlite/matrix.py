@@ -15,9 +15,9 @@ from outcrop.stores import scan
 from outcrop.stores.sqlite.connection import moment
 from outcrop.stores.sqlite.filters import Ids
 
+# Rows taken from SQLite at a time: under a megabyte, so that a block is still in the processor's cache when it is
+# used, and memory stays at one matrix.
 BATCH = 512
-"""Rows taken from SQLite at a time: under a megabyte, so that a block is still in the processor's cache when it is
-used, and memory stays at one matrix."""
 
 
 class VectorCache:
@@ -47,9 +47,6 @@ class VectorCache:
 
         Returns:
             Chunk ids int64 ``[m]`` and dot products float32 ``[m]``, best first, ties by id. The same bits either way.
-
-        Raises:
-            StoreDamaged: A stored vector has another length than the space says.
         """
         self._forget_what_changed(database, space)
         if self._matrix is None and not self._stays:

@@ -13,11 +13,11 @@ from outcrop.stores.sqlite.connection import meta, set_meta
 from outcrop.stores.sqlite.filters import EVERYWHERE
 from outcrop.stores.sqlite.writer import delete_chunks
 
+# corpus, builder, hash, part, path ('' for none), kind.
 MemberKey = tuple[str, str, str, str, str, str]
-"""corpus, builder, hash, part, path ('' for none), kind."""
 
+# Parameters of one statement; SQLite may be built to take no more than 999.
 _AT_ONCE = 500
-"""Parameters of one statement; SQLite may be built to take no more than 999."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,11 @@ from outcrop.text.globs import path_matcher
 
 T = TypeVar("T")
 
+# Things that one statement asks for; SQLite may be built to take no more than 999 parameters.
 AT_ONCE = 300
-"""Things that one statement asks for; SQLite may be built to take no more than 999 parameters."""
 
+# What :func:`stored_chunk` takes, in order; ``c`` is ``fx_vec_chunk``.
 CHUNK_COLUMNS = "c.seq, c.text, c.first_line, c.last_line, c.name, c.part, c.cell, c.cell_id, c.start_s, c.end_s"
-"""What :func:`stored_chunk` takes, in order; ``c`` is ``fx_vec_chunk``."""
 
 
 def stored_chunk(row: Sequence[Any]) -> Chunk:
@@ -124,10 +124,8 @@ def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def embedded(database: sqlite3.Connection, worktree: str, space: Space, hash: str) -> Sequence[Embedded]:
-    """The chunks of one of this source's artifacts that a view shows, by ``seq``, each with its vector if there is one.
-
-    Raises:
-        StoreDamaged: A vector has another length than the space says.
+    """The chunks of one of this source's artifacts that a view shows, by ``seq``, each with its vector if there is
+    one.
     """
     found = database.execute(
         f"SELECT c.digest, e.v, c.uri, c.transcript, {CHUNK_COLUMNS} FROM fx_vec_chunk c"

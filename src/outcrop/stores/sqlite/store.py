@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from outcrop.core.model import EVERYTHING, FileState, Filter, Kind, Skipped, Space
-from outcrop.core.protocols import Matrix, Vector
+from outcrop.core.protocols import Matrix, Vector, VectorStore, override
 from outcrop.core.reports import CollectionStatus, SpaceStatus
 from outcrop.core.rows import (
     DEFAULT_BUILDERS,
@@ -37,14 +37,14 @@ from outcrop.stores.sqlite.file import DatabaseFile
 from outcrop.stores.sqlite.matrix import VectorCache
 from outcrop.stores.sqlite.projects import ProjectTables
 
+# What a term counts for in a chunk's name, its paths and its text (BM25 column weights).
 COLUMN_WEIGHTS = (2.0, 3.0, 1.0)
-"""What a term counts for in a chunk's name, its paths and its text (BM25 column weights)."""
 
+# Terms of a question that the keyword index is asked for; the rarest are kept.
 LONGEST_QUERY = 64
-"""Terms of a question that the keyword index is asked for; the rarest are kept."""
 
 
-class SqliteStore(ProjectTables):
+class SqliteStore(ProjectTables, VectorStore):
     """Implements :class:`outcrop.core.protocols.VectorStore`.
 
     Args:
@@ -64,8 +64,8 @@ class SqliteStore(ProjectTables):
     # -- opening ------------------------------------------------------------------------------------------------------
 
     @property
+    @override
     def exists(self) -> bool:
-        """Whether anything was ever stored."""
         try:
             with self._reading():
                 return True
@@ -73,26 +73,26 @@ class SqliteStore(ProjectTables):
             return False
 
     @property
+    @override
     def is_shared(self) -> bool:
-        """Whether every write keeps another program waiting."""
         return self.file.guest
 
+    @override
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Reads inside see one moment of the store."""
         with self.file.snapshot():
             yield
 
+    @override
     def writing(self) -> AbstractContextManager[None]:
-        """Be the one writer, across processes."""
         return self.file.alone()
 
     def is_being_written(self) -> bool:
         """Whether another process is building right now."""
         return self.file.is_being_written()
 
+    @override
     def close(self) -> None:
-        """Let go of the database."""
         self.file.close()
         self._shelf, self._chooser = VectorCache(), filters.FilterCache(self.worktree)
 
@@ -102,16 +102,16 @@ class SqliteStore(ProjectTables):
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
+    @override
     def set_space(self, space: Space) -> None:
-        """From now on scan this space."""
         self.write((), space)
 
+    @override
     def replace(self, view: View) -> Replaced:
-        """Say what belongs to this view; nothing is written when nothing changed."""
         return self.write((), view=view).dropped
 
+    @override
     def write(self, entries: Sequence[Entry], space: Space | None = None, view: View | None = None) -> Written:
-        """Store artifacts with their chunks, which space is scanned, and what belongs to this view."""
         prepared = writer.prepare(entries)
         with self._reading(create=True) as database:
             difference = None if view is None else membership.compare(database, self.worktree, view)
@@ -130,8 +130,8 @@ class SqliteStore(ProjectTables):
                     written = replace(written, dropped=membership.change(database, self.worktree, difference))
         return written
 
+    @override
     def upsert(self, corpus: str, records: Sequence[RecordEntry], space: Space) -> Upserted:
-        """Write records of a caller; one of the same id gives way."""
         with self._reading(create=True) as database:
             outdated = upserts.outdated(database, corpus, records)
             state = self.state()
@@ -143,11 +143,12 @@ class SqliteStore(ProjectTables):
                 done = upserts.put_in(database, corpus, outdated)
         return replace(done, unchanged=len(records) - len(outdated))
 
+    @override
     def remove_records(self, corpus: str, ids: Sequence[str]) -> int:
-        """Take records out; returns how many of them were there."""
         with self.file.changing() as database:
             return upserts.remove(database, corpus, ids)
 
+    @override
     def add_vectors(
         self,
         space: Space,
@@ -156,7 +157,6 @@ class SqliteStore(ProjectTables):
         revision: str | None = None,
         builders: Sequence[str] = DEFAULT_BUILDERS,
     ) -> None:
-        """Store a vector for every chunk that has one of these digests; with a revision, declare the view complete."""
         with self._reading(create=True) as database:
             placed = writer.place_vectors(database, space, digests, vectors)
             with transaction(database, self.file.guest):
@@ -167,16 +167,16 @@ class SqliteStore(ProjectTables):
                 if revision is not None:
                     writer.finish(database, self.worktree, revision, builders)
 
+    @override
     def finish(self, revision: str, builders: Sequence[str] = DEFAULT_BUILDERS) -> None:
-        """Declare what these corpora's builds say complete at this revision."""
         done = self.revisions()
         if all(done.get(builder) == revision for builder in builders) and not self.interrupted():
             return
         with self.file.changing() as database:
             writer.finish(database, self.worktree, revision, builders)
 
+    @override
     def normalise(self) -> tuple[int, int]:
-        """Bring every stored vector to length 1; those that cannot be are dropped, to be made again."""
         with self._reading() as database:
             changed, bad = writer.uneven(database)
         if changed or bad:
@@ -198,8 +198,8 @@ class SqliteStore(ProjectTables):
         with self.file.changing() as database:
             membership.drop_sources(database)
 
+    @override
     def clear(self, corpus: str | None = None, space: Space | None = None) -> None:
-        """Drop a corpus of this view, a space of all views, or everything, and give the room back."""
         with self.file.changing() as database:
             if space is not None:
                 database.execute("DELETE FROM fx_vec_embedding WHERE model = ?", (space.model,))
@@ -213,66 +213,66 @@ class SqliteStore(ProjectTables):
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
+    @override
     def state(self) -> State | None:
-        """The space that is scanned."""
         with self._reading() as database:
             row = database.execute("SELECT model, dim, last_ckout FROM fx_vec_state").fetchone()
             return None if row is None else State(Space(row[0], row[1]), row[2])
 
+    @override
     def known(self, project: str = "") -> Mapping[str, StoredArtifact]:
-        """Per hash, what is stored of the artifacts of this source, or of an imported project."""
         with self._reading() as database:
             return membership.known(database, project)
 
+    @override
     def seen(self) -> Mapping[str, FileState]:
-        """File states of this view's last build."""
         with self._reading() as database:
             return membership.file_states(database, self.worktree)
 
+    @override
     def skipped(self) -> Sequence[Skipped]:
-        """What this view's last build left out, by path."""
         with self._reading() as database:
             return membership.skipped_artifacts(database, self.worktree)
 
+    @override
     def built(self) -> str | None:
-        """The revision of this view's last complete build of the two corpora that every index has."""
         done = self.revisions()
         found = {done.get(builder) for builder in DEFAULT_BUILDERS}
         return found.pop() if len(found) == 1 else None
 
+    @override
     def revisions(self) -> Mapping[str, str]:
-        """Per corpus of this view, the revision of its last complete build."""
         with self._reading() as database:
             return membership.revisions(database, self.worktree)
 
+    @override
     def has_members(self) -> bool:
-        """Whether any build put anything into this view."""
         with self._reading() as database:
             question = "SELECT 1 FROM fx_vec_member WHERE worktree = ? LIMIT 1"
             return database.execute(question, (self.worktree,)).fetchone() is not None
 
+    @override
     def members(self, builder: str | None = None) -> Sequence[Member]:
-        """What the last build of a corpus, or of each of them, put into this view."""
         with self._reading() as database:
             return membership.members(database, self.worktree, builder)
 
+    @override
     def artifacts(self) -> int:
-        """How many artifacts belong to this view."""
         with self._reading() as database:
             return membership.artifacts(database, self.worktree)
 
+    @override
     def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[Embedded]]:
-        """What this view holds of each of this source's artifacts, with vectors of a space."""
         with self.snapshot(), self._reading() as database:
             return {hash: passages.embedded(database, self.worktree, space, hash) for hash in hashes}
 
+    @override
     def interrupted(self) -> bool:
-        """Whether artifacts were stored since a build was last complete."""
         with self._reading() as database:
             return meta(database, "interrupted") == "yes"
 
+    @override
     def pending(self, space: Space, filter: Filter = EVERYTHING) -> Sequence[Pending]:
-        """Distinct passages of this view that have no vector in that space, in index order."""
         with self.snapshot(), self._reading() as database:
             visible = self._chooser.allowed(database, filter)
             mine = None if visible is None else set(visible.tolist())
@@ -288,8 +288,8 @@ class SqliteStore(ProjectTables):
                     found[digest] = Pending(digest, passages.stored_chunk(columns))
             return list(found.values())
 
+    @override
     def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
-        """Which of these digests have a vector in that space already."""
         with self._reading() as database:
             question = (
                 "SELECT 1 FROM fx_vec_chunk c JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
@@ -299,8 +299,8 @@ class SqliteStore(ProjectTables):
                 digest for digest in digests if database.execute(question, (space.model, digest)).fetchone() is not None
             )
 
+    @override
     def progress(self, space: Space, filter: Filter = EVERYTHING) -> tuple[int, int]:
-        """Chunks of this view with a vector in that space, and all chunks of this view."""
         with self.snapshot(), self._reading() as database:
             visible = self._chooser.allowed(database, filter)
             embedded = self._shelf.count(database, space, visible)
@@ -309,13 +309,13 @@ class SqliteStore(ProjectTables):
             (chunks,) = database.execute("SELECT count(*) FROM fx_vec_chunk").fetchone()
             return embedded, chunks
 
+    @override
     def names(self) -> Names:
-        """What filters may name."""
         with self._reading() as database:
             return membership.names(database, self.worktree)
 
+    @override
     def nearest(self, query: Vector, k: int, filter: Filter) -> Sequence[ScoredChunk]:
-        """The chunks of the scanned space nearest to the query, best first, exact."""
         with self.snapshot(), self._reading() as database:
             state = self.state()
             if state is None:
@@ -324,8 +324,8 @@ class SqliteStore(ProjectTables):
             ids, scores = self._shelf.nearest(database, state.space, query, k, visible)
         return [ScoredChunk(id, score) for id, score in zip(ids.tolist(), scores.tolist(), strict=True)]
 
+    @override
     def keyword(self, terms: Sequence[str], k: int, filter: Filter) -> Sequence[ScoredChunk]:
-        """The chunks that hold any of the terms, best first, by BM25."""
         if not terms:
             return []
         match = " OR ".join(f'"{term}"' for term in terms[:LONGEST_QUERY])
@@ -346,37 +346,37 @@ class SqliteStore(ProjectTables):
             rows.close()
             return found
 
+    @override
     def defining(self, name: str, k: int, filter: Filter) -> Sequence[int]:
-        """Passages of code whose own name is this one, those of the same case first."""
         with self.snapshot(), self._reading() as database:
             visible = self._chooser.allowed(database, filter)
             mine = None if visible is None else set(visible.tolist())
             found = keywords.defining(database, name)
             return [id for id in found if mine is None or id in mine][:k]
 
+    @override
     def unknown(self, words: Sequence[str], kinds: Sequence[Kind] = ()) -> frozenset[str]:
-        """Those words that no passage of these kinds (none named: any) holds, in any form."""
         with self._reading() as database:
             return keywords.unknown(database, self.worktree, words, kinds)
 
+    @override
     def stems(self, beginning: str) -> Mapping[str, int]:
-        """The stems that begin so, and how many passages hold each."""
         with self._reading() as database:
             return keywords.stems(database, beginning)
 
+    @override
     def forms(self, stem: str, kinds: Sequence[Kind] = ()) -> frozenset[str]:
-        """Words of a stem, as some passages of these kinds (none named: any) have them."""
         with self._reading() as database:
             return keywords.forms(database, self.worktree, stem, kinds)
 
+    @override
     def vectors(self, ids: Sequence[int]) -> Mapping[int, Vector]:
-        """Vectors of chunks in the scanned space, where there are any."""
         with self.snapshot(), self._reading() as database:
             state = self.state()
             return {} if state is None else self._shelf.vectors(database, state.space, ids)
 
+    @override
     def passages(self, ids: Sequence[int], filter: Filter) -> Mapping[int, Passage]:
-        """Chunks by id, with where they stand in this view."""
         with self.snapshot(), self._reading() as database:
             return passages.passages(database, self.worktree, ids, filter)
 
@@ -402,25 +402,25 @@ class SqliteStore(ProjectTables):
             raise
         return copy
 
+    @override
     def collections(self) -> Sequence[CollectionStatus]:
-        """One line a corpus of this view."""
         with self.snapshot(), self._reading() as database:
             state = self.state()
             return [] if state is None else inventory.collections(database, self.worktree, state.space)
 
+    @override
     def holdings(self) -> Sequence[InventoryRow]:
-        """Every artifact of this view at each of its places, with how much is stored of it."""
         with self.snapshot(), self._reading() as database:
             state = self.state()
             return [] if state is None else inventory.holdings(database, self.worktree, state.space)
 
+    @override
     def spaces(self) -> Sequence[SpaceStatus]:
-        """Every space that has vectors, of all views."""
         with self._reading() as database:
             return inventory.spaces(database)
 
+    @override
     def size(self) -> int:
-        """Bytes on disk, the write-ahead log included; of another program's database only what is ours in it."""
         if self.file.guest:
             if not self.exists:
                 return 0

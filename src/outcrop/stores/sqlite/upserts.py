@@ -13,11 +13,11 @@ from outcrop.stores.sqlite.connection import set_meta
 from outcrop.stores.sqlite.filters import EVERYWHERE
 from outcrop.stores.sqlite.writer import delete_chunks, next_id, take_over_vectors
 
+# In the place of a version that a listing could name.
 VERSION = "record"
-"""In the place of a version that a listing could name."""
 
+# Builder of records: no build's pruning takes them out.
 NOBODY = ""
-"""Builder of records: no build's pruning takes them out."""
 
 
 def outdated(database: sqlite3.Connection, corpus: str, records: Sequence[RecordEntry]) -> list[RecordEntry]:

@@ -12,8 +12,8 @@ from outcrop.surfaces.cli.terminal import Paint, cells, cut, fit
 from outcrop.surfaces.render import Line, clock, counted, excerpt, harmless_line, passage
 from outcrop.text import terms
 
+# Lines of a passage: enough to judge it, few enough that ten hits are read in two screens.
 SHOWN_LINES = 6
-"""Lines of a passage: enough to judge it, few enough that ten hits are read in two screens."""
 
 OTHER_PATHS = 3
 REVISION_CHARACTERS = 12

@@ -21,11 +21,7 @@ from outcrop.surfaces.render import harmless_line
 def change_installation(
     where: Path, flags: dict[str, Any], install: str | None, *, yes: bool, as_json: bool, quiet: bool
 ) -> None:
-    """Install a hook or a unit, or (``install`` None) take both out.
-
-    Raises:
-        UsageError: Nobody is there to ask, or there is no such thing here.
-    """
+    """Install a hook or a unit, or (``install`` None) take both out."""
     place = find_root(where)
     plan = _uninstall(place) if install is None else _install(place, flags, install)
     for line in _lines(plan) if not quiet or not yes else ():

@@ -60,9 +60,10 @@ color_option = click.option(
     help="Use colours; auto means on a terminal, unless NO_COLOR is set.",
 )
 
+# Passed on with the settings; see ``opening.open_here``.
 branch_option = click.option("--branch", metavar="NAME", help="Files of this branch instead of trunk (Fossil).")
-"""Passed on with the settings; see ``opening.open_here``."""
 
+# The settings beside ``embedder`` that decide which vectors.
 space_options = _all(
     [
         click.option("--model", metavar="NAME", help="The embedder's model."),
@@ -78,13 +79,13 @@ space_options = _all(
         click.option("--store", type=click.Path(path_type=Path), metavar="FILE", help="Keep the index in FILE."),
     ]
 )
-"""The settings beside ``embedder`` that decide which vectors."""
 
+# Settings that decide which vectors; every command that opens an index takes them.
 embedder_options = _all(
     [click.option("--embedder", metavar="NAME", help="What turns text into vectors."), space_options]
 )
-"""Settings that decide which vectors; every command that opens an index takes them."""
 
+# Settings that decide which files; only commands that build take them.
 listing_options = _all(
     [
         click.option("--max-bytes", metavar="SIZE", help="Leave larger files out (1048576, '2 MiB')."),
@@ -98,7 +99,6 @@ listing_options = _all(
         click.option("--raw-cells", is_flag=True, default=None, help="Raw cells of notebooks are documents too."),
     ]
 )
-"""Settings that decide which files; only commands that build take them."""
 
 
 rev_option = click.option("--rev", metavar="REV", help="This commit instead of the working tree (git).")

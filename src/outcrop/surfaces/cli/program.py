@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 COMPLETION_VARIABLE = "_OUTCROP_COMPLETE"
 
+# Commands under the headings of ``outcrop --help``: name, module, and the line that is shown without importing it.
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Everyday": {
         "index": ("build", "Index what is new or changed here, forget what is gone."),
@@ -55,7 +56,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "completion": ("settings", "Print the script that makes a shell complete commands."),
     },
 }
-"""Commands under the headings of ``outcrop --help``: name, module, and the line that is shown without importing it."""
 
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 

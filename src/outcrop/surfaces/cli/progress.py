@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
+# A build that finds nothing to do is over by then, and never pays for importing rich.
 BARS_AFTER_SECONDS = 0.4
-"""A build that finds nothing to do is over by then, and never pays for importing rich."""
 
 LINE_EVERY_SECONDS = 10.0
 

@@ -13,8 +13,8 @@ from typing import TextIO
 
 from outcrop.surfaces.render import Line
 
+# Where no terminal says how wide it is: only lines that nobody reads (minified text) are cut.
 PIPED_WIDTH = 400
-"""Where no terminal says how wide it is: only lines that nobody reads (minified text) are cut."""
 
 _STYLES = {"path": "1;35", "line": "32", "name": "36", "dim": "2", "match": "1;31", "good": "32", "warn": "33"}
 

@@ -11,17 +11,17 @@ from pathlib import Path
 
 from outcrop.errors import OutcropError, UsageError
 
+# What our own scripts are known by.
 MARK = "# Outcrop's search page"
-"""What our own scripts are known by."""
 
+# A first run converts the model for this machine.
 CHECK_SECONDS = 60
-"""A first run converts the model for this machine."""
 
+# What the script is called, so that the page is ``/ext/search``.
 NAME = "search"
-"""What the script is called, so that the page is ``/ext/search``."""
 
+# Variable by which the script is told to load its model and say nothing more.
 CHECK = "CHECK_OUTCROP"
-"""Variable by which the script is told to load its model and say nothing more."""
 
 
 def script(variables: Mapping[str, str], branch: str | None = None, python: str = sys.executable) -> str:
@@ -54,9 +54,6 @@ def install(folder: Path, text: str) -> Path:
     Args:
         folder: The server's ``--extroot``; made when it is not there.
         text: The script.
-
-    Raises:
-        UsageError: A file of that name is there that is not ours.
     """
     target = _target(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -72,11 +69,7 @@ def install(folder: Path, text: str) -> Path:
 
 
 def uninstall(folder: Path) -> Path | None:
-    """Take the script away; None when there is none.
-
-    Raises:
-        UsageError: A file of that name is there that is not ours.
-    """
+    """Take the script away; None when there is none."""
     target = _target(folder)
     if not target.exists():
         return None
@@ -85,11 +78,7 @@ def uninstall(folder: Path) -> Path | None:
 
 
 def check(target: Path) -> None:
-    """Run the script as Fossil would, with an empty environment, and have it load the model.
-
-    Raises:
-        OutcropError: It does not run.
-    """
+    """Run the script as Fossil would, with an empty environment, and have it load the model."""
     try:
         done = subprocess.run(
             [target], env={CHECK: "1"}, cwd="/", capture_output=True, timeout=CHECK_SECONDS, check=False

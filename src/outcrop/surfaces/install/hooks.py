@@ -22,11 +22,11 @@ from outcrop.surfaces.install.plan import Change, Move, Plan, Setting, Write, pr
 from outcrop.vcs.fossil import opened
 from outcrop.vcs.git import Repository, start
 
+# Commits; merges and pulls; switches of a branch; rebases and amended commits.
 AFTER = ("post-commit", "post-merge", "post-checkout", "post-rewrite")
-"""Commits; merges and pulls; switches of a branch; rebases and amended commits."""
 
+# What a bare repository has.
 AFTER_PUSH = ("post-receive",)
-"""What a bare repository has."""
 
 ONCE = ("watch", "--once", "--if-indexed", "--quiet")
 
@@ -39,11 +39,7 @@ _FOSSIL_MARK = ": outcrop watch --install"
 
 
 def install_git(repository: Repository, flags: Mapping[str, Any]) -> Plan:
-    """What puts our hooks into a git repository.
-
-    Raises:
-        SourceError: A hook is in the way that cannot be kept.
-    """
+    """What puts our hooks into a git repository."""
     folder, shared = _hooks_folder(repository)
     changes: list[Change] = []
     for name in AFTER_PUSH if repository.bare else AFTER:
@@ -151,11 +147,7 @@ def _handover(name: str) -> bytes:
 
 
 def install_fossil(repository: Path, flags: Mapping[str, Any]) -> Plan:
-    """What adds our hook to those of a Fossil repository.
-
-    Raises:
-        SourceError: The repository cannot be read, or its hooks are not as Fossil writes them.
-    """
+    """What adds our hook to those of a Fossil repository."""
     value = _fossil_hooks(repository)
     mark = f"{_FOSSIL_MARK}, {'first' if value is None else 'added'}"
     entry = _fossil_entry(repository, mark, flags)

@@ -41,11 +41,7 @@ class Value:
 
 
 def parse(text: str) -> Any:
-    """The value of a text.
-
-    Raises:
-        FormatError: It is not JSON, even with comments and trailing commas; names the line.
-    """
+    """The value of a text."""
     return _parse(text).plain
 
 
@@ -56,9 +52,6 @@ def put(text: str, keys: Sequence[str], value: Any) -> str:
         text: A JSON object; empty for none yet.
         keys: From the outermost object to the member.
         value: What it is set to.
-
-    Raises:
-        FormatError: The text is not such an object, or what stands on the way is none.
     """
     if not text.strip("\ufeff \t\r\n"):
         return f"{text}{json.dumps(_nested(keys, value), indent=2, ensure_ascii=False)}\n"
@@ -83,9 +76,6 @@ def take(text: str, keys: Sequence[str]) -> str:
 
     Returns:
         The text itself where there is no such member.
-
-    Raises:
-        FormatError: The text is not JSON.
     """
     owner = _walk(text, keys[:-1])
     if owner is None or _member(owner, keys[-1]) is None:

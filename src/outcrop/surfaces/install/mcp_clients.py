@@ -15,8 +15,8 @@ from typing import Any
 from outcrop.errors import FormatError, UsageError
 from outcrop.surfaces.install import jsonc
 
+# The folder that is open, in the words of editors: what they start has another current folder, Cursor's even ``/``.
 WORKSPACE = "${workspaceFolder}"
-"""The folder that is open, in the words of editors: what they start has another current folder, Cursor's even ``/``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class Client:
         return {**self.more, "command": _command(), "args": ["mcp", "--text-only", *self.arguments]}
 
 
+# Clients that can be set up, by the names that ``--install`` takes.
 CLIENTS: Mapping[str, Client] = {
     "claude-code": Client(
         "Claude Code", ".mcp.json", "mcpServers", {}, (), "Start claude here and approve the server; /mcp shows it."
@@ -64,7 +65,6 @@ CLIENTS: Mapping[str, Client] = {
         "Run: MCP: List Servers, and start it.",
     ),
 }
-"""Clients that can be set up, by the names that ``--install`` takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,7 @@ class Change:
         return [line.rstrip("\n") for line in unified_diff(old, new, was, becomes)]
 
     def make(self) -> None:
-        """Do it: the file is whole at every moment, and keeps its permissions.
-
-        Raises:
-            OSError: The file cannot be written.
-        """
+        """Do it: the file is whole at every moment, and keeps its permissions."""
         if self.after is None:
             self.path.unlink()
             return
@@ -117,12 +113,7 @@ class Change:
 
 
 def install(root: Path, client: Client, name: str) -> Change:
-    """What sets a client up. Nothing is written.
-
-    Raises:
-        FormatError: Its settings are not what they should be.
-        UsageError: They cannot be read.
-    """
+    """What sets a client up. Nothing is written."""
     path, before = _read(root, client)
     return Change(
         path, client.file, before, _explained(path, jsonc.put, before or "", (client.servers, name), client.entry())
@@ -130,12 +121,7 @@ def install(root: Path, client: Client, name: str) -> Change:
 
 
 def uninstall(root: Path, client: Client, name: str) -> Change:
-    """What takes a client's entry out again, and the file where nothing else is in it. Nothing is written.
-
-    Raises:
-        FormatError: Its settings are not what they should be.
-        UsageError: They cannot be read.
-    """
+    """What takes a client's entry out again, and the file where nothing else is in it. Nothing is written."""
     path, before = _read(root, client)
     if before is None:
         return Change(path, client.file, None, None)

@@ -28,11 +28,7 @@ class Change(Protocol):
         """What it would do, for a person."""
 
     def apply(self) -> None:
-        """Do it.
-
-        Raises:
-            OutcropError: It cannot be done.
-        """
+        """Do it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,6 @@ def install_unit(place: Path, flags: Mapping[str, Any]) -> Plan:
     Args:
         place: The folder, or the Fossil repository's file.
         flags: Settings that were given on the command line.
-
-    Raises:
-        UsageError: There is no systemd here.
     """
     if shutil.which("systemctl") is None:
         raise UsageError("there is no systemd here", "Run `outcrop watch` yourself, or take --install=hook")

@@ -17,11 +17,11 @@ from typing import Any
 import outcrop
 from outcrop.surfaces.mcp import tools
 
+# Versions of the protocol that begin with ``initialize``.
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""Versions of the protocol that begin with ``initialize``."""
 
+# The version whose requests each say who asks, and which begins with ``server/discover``.
 ENVELOPE_VERSION = "2026-07-28"
-"""The version whose requests each say who asks, and which begins with ``server/discover``."""
 
 _KEY = "io.modelcontextprotocol/"
 _SERVER = {"name": "outcrop", "title": "Outcrop", "version": outcrop.__version__}

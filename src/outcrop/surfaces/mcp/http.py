@@ -16,11 +16,11 @@ from outcrop.surfaces.mcp.server import make_server
 LOOPBACK_HOSTS = ("127.0.0.1:*", "localhost:*", "[::1]:*")
 LOOPBACK_ORIGINS = tuple(f"http://{host}" for host in LOOPBACK_HOSTS)
 
+# Bytes of one request: a question is a line.
 LARGEST_BODY = 1 << 20
-"""Bytes of one request: a question is a line."""
 
+# As the query of the address (``/mcp?text-only``): what ``outcrop mcp --text-only`` is over standard input.
 TEXT_ONLY = b"text-only"
-"""As the query of the address (``/mcp?text-only``): what ``outcrop mcp --text-only`` is over standard input."""
 
 
 class McpEndpoint:

@@ -13,16 +13,16 @@ from outcrop.app.index import Index
 from outcrop.errors import UnknownArtifact, UsageError
 from outcrop.surfaces.mcp.results import Passage
 
+# Lines of one reading, about five screens; whoever needs more goes on from there.
 MOST_LINES = 400
-"""Lines of one reading, about five screens; whoever needs more goes on from there."""
 
+# Of one reading, for files with long lines.
 MOST_CHARACTERS = 40_000
-"""Of one reading, for files with long lines."""
 
 MOST_GUESSES = 3
 
+# Characters of a path that is repeated in a refusal.
 LONGEST_NAME = 200
-"""Characters of a path that is repeated in a refusal."""
 
 _WITH_LINES = re.compile(
     r"(?P<path>.+?)(?: cell (?P<cell>\d{1,9}))?:(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?", re.DOTALL
@@ -53,13 +53,7 @@ class Place:
 
 
 def read(index: Index, place: Place) -> Passage:
-    """Read the lines that were named, or the beginning of the whole.
-
-    Raises:
-        UsageError: Neither path nor hash, or lines that do not exist.
-        UnknownArtifact: Nothing there is indexed; what may have been meant is named.
-        OutcropError: As :func:`outcrop.app.documents.read` does.
-    """
+    """Read the lines that were named, or the beginning of the whole."""
     if not place.path and not place.hash:
         raise UsageError("read_passage needs a path or a hash", "Take either from a hit of semantic_search")
     document, place = _find(index, place)

@@ -19,11 +19,11 @@ from outcrop.errors import OutcropError
 from outcrop.surfaces.mcp import tools
 from outcrop.surfaces.render import INVALID_PARAMS, explain, harmless, outcome
 
+# Calls that run at the same time; more wait. One connection to the index serves them all, in turns.
 AT_ONCE = 4
-"""Calls that run at the same time; more wait. One connection to the index serves them all, in turns."""
 
+# Where a failed call's JSON-RPC code stands in its ``_meta``.
 CODE = "outcrop/code"
-"""Where a failed call's JSON-RPC code stands in its ``_meta``."""
 
 NAME, TITLE = "outcrop", "Outcrop"
 

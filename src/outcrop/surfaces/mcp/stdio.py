@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 END = b""
 
+# Seconds in which calls that are under way may still be answered after the client closed its end: what was piped in
+# gets its answers, and a server whose client died goes soon.
 LAST_WORDS = 10.0
-"""Seconds in which calls that are under way may still be answered after the client closed its end: what was piped in
-gets its answers, and a server whose client died goes soon."""
 
 
 class Wire:
@@ -33,9 +33,6 @@ class Wire:
 
     Args:
         doorman: Answers first.
-
-    Raises:
-        UsageError: One of them is closed.
     """
 
     def __init__(self, doorman: EarlyResponder) -> None:
@@ -161,9 +158,6 @@ def serve(open_index: Callable[[], Index], is_current: Callable[[Index], bool], 
         open_index: Opens the index.
         is_current: Whether an open index still is what ``open_index`` would give.
         structured: Whether answers have an object beside the text.
-
-    Raises:
-        UsageError: There is no client at the other end.
     """
     doorman = EarlyResponder(structured=structured)
     wire = Wire(doorman)

@@ -8,18 +8,18 @@ from outcrop.surfaces.render import counted, harmless, harmless_line, size
 from outcrop.text import tokenizer
 
 TOKENS_A_HIT = 140
+# What a short answer may cost: 1,500 tokens for ten hits.
 TOKENS_OF_THE_HEAD = 100
-"""What a short answer may cost: 1,500 tokens for ten hits."""
 
+# Characters. With fewer a preview says nothing, and goes.
 SHORTEST_PREVIEW = 24
-"""Characters. With fewer a preview says nothing, and goes."""
 
+# Places of nearly the same text that are named.
 COPIES = 3
-"""Places of nearly the same text that are named."""
 
 LONGEST_PLACE = 200
+# Characters of a path and of a name in a short answer; both can be had whole in the structured one.
 LONGEST_NAME = 80
-"""Characters of a path and of a name in a short answer; both can be had whole in the structured one."""
 
 
 def answer_text(answer: Answer, full: bool) -> str:

@@ -150,6 +150,7 @@ class Tool:
         return listed | {"outputSchema": schema} if structured else listed
 
 
+# Every tool by its name.
 TOOLS: Mapping[str, Tool] = {
     tool.function.__name__: tool
     for tool in (
@@ -158,7 +159,6 @@ TOOLS: Mapping[str, Tool] = {
         Tool("State of the index", index_status, IndexStatus),
     )
 }
-"""Every tool by its name."""
 
 
 def listed(structured: bool) -> list[dict[str, Any]]:

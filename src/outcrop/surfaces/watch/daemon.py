@@ -24,28 +24,28 @@ from outcrop.errors import EgressRefused, NotARepository, OutcropError, SourceLo
 from outcrop.surfaces.render import counted, duration
 from outcrop.surfaces.watch.triggers import EventsFailed, Polling, Trigger, trigger_of
 
+# Seconds that are waited at a stretch; after each, the folder, the settings and the clock are looked at.
 SLICE = 5.0
-"""Seconds that are waited at a stretch; after each, the folder, the settings and the clock are looked at."""
 
 SWEEP = 300.0
+# Without any sign the source is asked every five minutes at most, and for one part in 3,000 of the time.
 SWEEP_SHARE = 3000
-"""Without any sign the source is asked every five minutes at most, and for one part in 3,000 of the time."""
 
+# However often something changes, asking the source takes no more than one part in ten of the time.
 GAP_SHARE = 10
-"""However often something changes, asking the source takes no more than one part in ten of the time."""
 
 FIRST_RETRY = 5.0
+# Seconds until something that failed is tried again, the first time and at most; doubled each time.
 LAST_RETRY = 600.0
-"""Seconds until something that failed is tried again, the first time and at most; doubled each time."""
 
+# Seconds until the next try while another process builds, or writes the repository.
 BUSY_RETRY = 1.0
-"""Seconds until the next try while another process builds, or writes the repository."""
 
+# Seconds between two looks whether a folder that went is back.
 RETURN_LOOK = 2.0
-"""Seconds between two looks whether a folder that went is back."""
 
+# A clock that is off by this many seconds tells that the machine, or this process, was asleep.
 JUMP = 5.0
-"""A clock that is off by this many seconds tells that the machine, or this process, was asleep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class Event:
 
 
 Tell = Callable[[Event], None]
+# Gives what shows how far a build is.
 Show = Callable[[], AbstractContextManager[Callable[[Progress], None]]]
-"""Gives what shows how far a build is."""
 
 
 def watch(open_index: Callable[[], Index], tell: Tell, show: Show) -> Watcher:
@@ -78,10 +78,6 @@ def watch(open_index: Callable[[], Index], tell: Tell, show: Show) -> Watcher:
 
     Returns:
         The watch that another process keeps already; otherwise this does not return.
-
-    Raises:
-        OutcropError: The index cannot be opened at the beginning, or text may not leave the machine.
-        KeyboardInterrupt: Somebody ended the program.
     """
     place: tuple[str, Path] | None = None
     gone = False

@@ -21,8 +21,8 @@ from outcrop.core.reports import Progress
 from outcrop.errors import SourceLocked, StoreLocked
 from outcrop.surfaces.render import counted, duration
 
+# Seconds to wait for another build; a first one of a large repository takes that long on a small machine.
 PATIENCE = 3600.0
-"""Seconds to wait for another build; a first one of a large repository takes that long on a small machine."""
 
 PAUSE = 0.5
 
@@ -42,9 +42,6 @@ def update_once(index: Index, progress: Callable[[Progress], None], *, if_indexe
         index: The index.
         progress: Told how far it is.
         if_indexed: Leave a view alone that was never indexed.
-
-    Raises:
-        OutcropError: As ``Index.build``; ``StoreLocked`` only after an hour.
     """
     if if_indexed and not (index.store.exists and index.store.has_members()):
         return Result("there is no index yet", {"updated": False, "reason": "there is no index yet"})

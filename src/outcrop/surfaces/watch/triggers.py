@@ -12,23 +12,23 @@ from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
 from outcrop.core.protocols import Source
 from outcrop.sources.watch_paths import Places
 
+# Seconds without a further change after which the source is looked at: programs write in bursts.
 SETTLE = 0.15
-"""Seconds without a further change after which the source is looked at: programs write in bursts."""
 
 REST = 0.5
+# When nothing happened for a minute, signs are looked for twice a second only: each look wakes the processor.
 REST_AFTER = 60.0
-"""When nothing happened for a minute, signs are looked for twice a second only: each look wakes the processor."""
 
+# Seconds of changes without a pause after which it is looked at all the same.
 LONGEST = 1.6
-"""Seconds of changes without a pause after which it is looked at all the same."""
 
 POLL = 0.5
+# Seconds between two looks at the state of a file, and when nothing happened for a minute.
 REST_POLL = 2.0
-"""Seconds between two looks at the state of a file, and when nothing happened for a minute."""
 
 LEAST_PAUSE = 2.0
+# Without events the source itself has to be asked: at most every two seconds, and for one part in 100 of the time.
 SHARE = 100
-"""Without events the source itself has to be asked: at most every two seconds, and for one part in 100 of the time."""
 
 _ATTEMPTS = 5
 _DELETED = 3
@@ -51,10 +51,6 @@ class Trigger(Protocol):
         Args:
             seconds: How long at most.
             cost: Seconds that it takes to ask the source.
-
-        Raises:
-            EventsFailed: It cannot go on.
-            KeyboardInterrupt: Somebody ended the program.
         """
 
     def close(self) -> None:
@@ -74,11 +70,7 @@ class Placed(Protocol):
 
 
 def trigger_of(source: Source) -> Trigger:
-    """The trigger that suits a source.
-
-    Raises:
-        SourceError: It cannot be read.
-    """
+    """The trigger that suits a source."""
     if source.type == "fossil":
         return FilePolling(source.store_path())
     if not isinstance(source, Placed):

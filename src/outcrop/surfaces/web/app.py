@@ -27,8 +27,8 @@ from outcrop.surfaces.web.view_model import Site
 
 BASE = "/ext"
 
+# Views that are worked on at once; they take turns at the database, and the model uses every processor by itself.
 AT_ONCE = 4
-"""Views that are worked on at once; they take turns at the database, and the model uses every processor by itself."""
 
 
 def make_app(

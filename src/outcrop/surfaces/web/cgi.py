@@ -39,17 +39,17 @@ from outcrop.surfaces.web.router import respond
 from outcrop.surfaces.web.view_model import Site
 from outcrop.vcs.fossil import opened, setting
 
+# How long a request may take. Fossil waits for as long as the program runs.
 SECONDS = 20
-"""How long a request may take. Fossil waits for as long as the program runs."""
 
+# Seconds after that in which a message can still be written; then the process is gone.
 GRACE = 5
-"""Seconds after that in which a message can still be written; then the process is gone."""
 
+# Seconds that a question waits for the model, which loads in half a second. Nobody else uses it after this request.
 PATIENCE = 5.0
-"""Seconds that a question waits for the model, which loads in half a second. Nobody else uses it after this request."""
 
+# Fossil's name for who is not logged in.
 NOBODY = "nobody"
-"""Fossil's name for who is not logged in."""
 
 _LATER = "Try again in a moment."
 _WRAPPED = b'<div class="fossil-doc"'
@@ -110,11 +110,7 @@ def read_call(environ: Mapping[str, str]) -> Call | None:
 
 
 def readable_kinds(call: Call) -> frozenset[Kind]:
-    """The kinds that the reader of a request may see.
-
-    Raises:
-        SourceError: The repository cannot be read.
-    """
+    """The kinds that the reader of a request may see."""
     with opened(call.repository) as database:
         capabilities = capabilities_of(database, call.user)
     return frozenset(kind for kind in Kind if may_see(capabilities, kind))

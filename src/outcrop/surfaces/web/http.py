@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl
 from outcrop.core.model import Kind
 from outcrop.errors import UsageError
 
+# Of a query string: a question has at most 2,000 characters, and each takes up to twelve bytes there.
 MAX_QUERY_BYTES = 32_768
-"""Of a query string: a question has at most 2,000 characters, and each takes up to twelve bytes there."""
 
 MOST_FIELDS = 1000
 
@@ -39,8 +39,8 @@ class Reader:
         return self.may_see(Kind.CODE)
 
 
+# Whoever runs ``outcrop serve``, or was given its token.
 OWNER = Reader(local=True)
-"""Whoever runs ``outcrop serve``, or was given its token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +100,7 @@ class Response:
 
 
 def parse_query(query: str) -> tuple[tuple[str, str], ...]:
-    """Names and values of a query string. Bytes that are not UTF-8 become replacement characters.
-
-    Raises:
-        UsageError: It is too long, or has too many parts.
-    """
+    """Names and values of a query string. Bytes that are not UTF-8 become replacement characters."""
     if len(query) > MAX_QUERY_BYTES:
         raise UsageError("the address is too long", f"Keep what follows the ? within {MAX_QUERY_BYTES:,} bytes")
     try:

@@ -15,8 +15,8 @@ from outcrop.surfaces.web.http import MAX_QUERY_BYTES, Request, Response
 from outcrop.surfaces.web.pages.templates import PageHead, page
 from outcrop.surfaces.web.rate_limit import Bounds, Rate
 
+# Has a bound of its own for the size of a request, and no pages.
 MCP = "/mcp"
-"""Has a bound of its own for the size of a request, and no pages."""
 
 SIGN_IN = "sign-in"
 

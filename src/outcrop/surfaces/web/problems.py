@@ -14,8 +14,8 @@ from outcrop.surfaces.web.http import Request, Response
 from outcrop.surfaces.web.pages.templates import PageHead, page
 from outcrop.surfaces.web.view_model import Site
 
+# RFC 9457.
 PROBLEM = "application/problem+json"
-"""RFC 9457."""
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+# Addresses that are remembered; the one that was quiet for longest is forgotten first.
 VISITORS = 4096
-"""Addresses that are remembered; the one that was quiet for longest is forgotten first."""
 
 
 @dataclass(frozen=True, slots=True)

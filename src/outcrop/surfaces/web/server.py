@@ -17,11 +17,11 @@ from starlette.types import ASGIApp
 
 from outcrop.errors import OutcropError
 
+# Where ``outcrop serve`` listens when nothing else is said and nobody else does.
 PORT = 8719
-"""Where ``outcrop serve`` listens when nothing else is said and nobody else does."""
 
+# What a request that is still in work gets when the server ends.
 LAST_SECONDS = 1
-"""What a request that is still in work gets when the server ends."""
 
 
 class CannotListen(OutcropError):
@@ -60,9 +60,6 @@ def listen(host: str, port: int | None) -> Listening:
     Args:
         host: A name or number of this machine; a name is looked up once, and its first number is taken.
         port: 0 for any; None for the usual one, or any where that is taken.
-
-    Raises:
-        CannotListen: There is no such host here, or the port is taken.
     """
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)

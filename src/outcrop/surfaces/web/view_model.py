@@ -17,8 +17,8 @@ from outcrop.stores.sqlite.connection import moment
 from outcrop.stores.sqlite.inventory import Facet
 from outcrop.surfaces.web.http import Reader
 
+# Seconds that a question waits for a model that is being loaded before words alone answer it.
 PATIENCE = 1.0
-"""Seconds that a question waits for a model that is being loaded before words alone answer it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +122,7 @@ class Site:
         return shelf
 
     def search(self, reader: Reader, asked: Asked) -> Answer:
-        """Answer a question with what the reader may see.
-
-        Raises:
-            UsageError: As :meth:`outcrop.app.index.Index.search`; what is hidden from this reader does not exist.
-            SourceError: Likewise.
-        """
+        """Answer a question with what the reader may see."""
         kinds: Sequence[str] = asked.kind
         if reader.kinds is not None:
             kinds = self._visible(reader, asked)
@@ -147,11 +142,7 @@ class Site:
         return self._for(reader, answer)
 
     def read(self, reader: Reader, *, path: str | None, hash: str | None, project: str) -> Document:
-        """One artifact, if it is indexed and the reader may see it.
-
-        Raises:
-            UnknownArtifact: Otherwise.
-        """
+        """One artifact, if it is indexed and the reader may see it."""
         return documents.read(self.index, path=path, hash=hash, project=project, kinds=reader.kinds)
 
     def catalog(self, reader: Reader) -> Catalog:
@@ -169,11 +160,7 @@ class Site:
         return text
 
     def _visible(self, reader: Reader, asked: Asked) -> tuple[str, ...]:
-        """The kinds that are left of the ones asked for.
-
-        Raises:
-            UsageError: A name that does not exist, as far as this reader can know.
-        """
+        """The kinds that are left of the ones asked for."""
         shelf = self.shelf(reader)
         there: Collection[Kind] = shelf.kinds()
         if not shelf.exists:

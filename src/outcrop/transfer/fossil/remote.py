@@ -18,11 +18,11 @@ from tempfile import TemporaryDirectory
 from outcrop.errors import StoreError
 
 PROGRAM = "fossil"
+# How long one exchange may take: thousands of blobs over a slow line.
 SECONDS = 3600.0
-"""How long one exchange may take: thousands of blobs over a slow line."""
 
+# How long to wait for another program's transaction.
 SECONDS_LOCKED = 20.0
-"""How long to wait for another program's transaction."""
 
 _MOVED = re.compile(r"[\r\n]Unversioned-file (sent|received): vec/")
 _ANSWERED = re.compile(r"wire bytes sent: \d+ +received: [1-9]")
@@ -51,9 +51,6 @@ def exchange(repository: Path, url: str | None = None) -> Exchange:
     Args:
         repository: The repository file.
         url: The other copy; None for the one that was synchronised with last.
-
-    Raises:
-        StoreError: The program is not installed, or says that it failed.
     """
     moved = _MOVED.findall(_run(repository, "sync", *([url] if url else []), "--verbose", folder=None))
     with TemporaryDirectory() as folder:

@@ -17,27 +17,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from outcrop.core.model import Skipped, SkipReason
+from outcrop.core.protocols import TransferStore, override
 from outcrop.core.rows import TransferCounts
 from outcrop.errors import BlobError, StoreDamaged, StoreError, StoreFull, StoreLocked
 from outcrop.transfer.blob import FOLDER
 from outcrop.vcs.fossil_lock import begin_when_idle
 
+# How long a statement waits for another process; Fossil's own transactions end within 15 s.
 BUSY_SECONDS = 20.0
-"""How long a statement waits for another process; Fossil's own transactions end within 15 s."""
 
+# Stored bytes of one transaction: some 10,000 chunks, which take well under 0.2 s to write.
 BATCH_BYTES = 48 << 20
-"""Stored bytes of one transaction: some 10,000 chunks, which take well under 0.2 s to write."""
 
 _PAGE_BYTES = 16 << 20
 _AT_ONCE = 500
+# Room for a whole batch: a cache that spills locks every reader out long before the transaction ends.
 _CACHE_KIB = 256 << 10
-"""Room for a whole batch: a cache that spills locks every reader out long before the transaction ends."""
 
 _NAME = re.compile(r"vec/[\w.-]+", re.ASCII)
 _MINE = f"name GLOB '{FOLDER}*'"
+# ``hash-policy`` from which on Fossil names new content by SHA3-256.
 _POLICY_SHA3 = 2
-"""``hash-policy`` from which on Fossil names new content by SHA3-256."""
 
+# As Fossil itself makes it with the first unversioned file.
 _TABLE = """
 CREATE TABLE IF NOT EXISTS unversioned(
   uvid INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -50,7 +52,6 @@ CREATE TABLE IF NOT EXISTS unversioned(
   content BLOB
 )
 """
-"""As Fossil itself makes it with the first unversioned file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class _Row:
     content: bytes
 
 
-class FossilTransfer:
+class FossilTransfer(TransferStore):
     """Implements :class:`outcrop.core.protocols.TransferStore`.
 
     Args:
@@ -74,32 +75,18 @@ class FossilTransfer:
     def __init__(self, repository: Path) -> None:
         self._path = repository
 
+    @override
     def names(self) -> frozenset[str]:
-        """What is there; files that were deleted and are remembered only to tell other copies are not.
-
-        Raises:
-            StoreError: The repository cannot be read.
-        """
         with self._opened() as database:
             return frozenset(name for name, _ in _listed(database))
 
+    @override
     def read(self, name: str) -> bytes | Skipped | None:
-        """One file, checked against its hash; None when it is not there.
-
-        Raises:
-            StoreError: The repository cannot be read.
-        """
         with self._opened() as database:
             return next((content for _, content in _contents(database, [name])), None)
 
+    @override
     def read_all(self) -> Iterator[tuple[str, bytes | Skipped]]:
-        """Every file by name, in name order, checked against its hash; a bad one comes as ``Skipped``.
-
-        Nothing in the repository is locked while the caller has the turn.
-
-        Raises:
-            StoreError: The repository cannot be read.
-        """
         with self._opened() as database:
             listed = _listed(database)
         for names in _pages(listed):
@@ -107,18 +94,8 @@ class FossilTransfer:
                 found = _contents(database, names)
             yield from found
 
+    @override
     def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> TransferCounts:
-        """Store files and withdraw others, in few large transactions; equal files are left alone.
-
-        Args:
-            adds: Content by name.
-            removes: Names. What is not there is passed over, what is also added stays.
-
-        Raises:
-            BlobError: A name that is not of the transfer store.
-            StoreLocked: Another process held the repository for longer than ``BUSY_SECONDS``.
-            StoreFull: It cannot be written.
-        """
         for name in (*adds, *removes):
             if not _NAME.fullmatch(name):
                 raise BlobError(f"{name!r} is no name of the transfer store")

@@ -17,9 +17,6 @@ def objects(repository: Repository, commits: Sequence[str], without: Sequence[st
         repository: Whose.
         commits: Each by itself, without its history; with ``without``, together with their histories.
         without: Only what these commits do not hold.
-
-    Raises:
-        SourceError: git failed.
     """
     if not commits:
         return frozenset()
@@ -73,9 +70,6 @@ def published(
         there: What it says that it has.
         head: The commit.
         known: Commits of its branches that are in this clone.
-
-    Raises:
-        SourceError: git failed.
     """
     whole = objects(repository, [head])
     bases = set(known)

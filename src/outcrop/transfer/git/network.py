@@ -20,17 +20,17 @@ from typing import IO
 from outcrop.errors import StoreError
 from outcrop.vcs.git import Repository, command, environment, first_line
 
+# How long one transfer may take.
 SECONDS = 3600.0
-"""How long one transfer may take."""
 
+# How long a remote may take to say what it has, when no person is there who may have to type a password first.
 SECONDS_TO_ANSWER = 60.0
-"""How long a remote may take to say what it has, when no person is there who may have to type a password first."""
 
+# After as long without a byte, an HTTP connection is given up.
 SECONDS_SILENT = "60"
-"""After as long without a byte, an HTTP connection is given up."""
 
+# How long git may take to end when it is told to.
 SECONDS_TO_END = 5.0
-"""How long git may take to end when it is told to."""
 
 NOTHING: Mapping[str, str] = {}
 
@@ -92,10 +92,6 @@ def run(
 
     Returns:
         What it says.
-
-    Raises:
-        LostRace: A ref of the remote is not what was expected.
-        StoreError: It failed, or took too long.
     """
     watched = is_watched()
     place = [f"--git-dir={repository.git_dir}"]

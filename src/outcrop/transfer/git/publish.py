@@ -27,11 +27,11 @@ from outcrop.transfer.git.remote import Advertised
 from outcrop.vcs.git import Repository
 from outcrop.vcs.git_repository import discover
 
+# How often a push is tried while others keep pushing.
 ATTEMPTS = 8
-"""How often a push is tried while others keep pushing."""
 
+# Between attempts, at most, times their number: by chance, so that two do not keep meeting.
 SECONDS_APART = 0.5
-"""Between attempts, at most, times their number: by chance, so that two do not keep meeting."""
 
 _log = logging.getLogger("outcrop.transfer.git.publish")
 
@@ -57,12 +57,7 @@ class Outgoing:
 
 
 def outgoing(source: Source, store: VectorStore) -> Outgoing:
-    """Find out what may leave.
-
-    Raises:
-        IndexMissing: Nothing is indexed.
-        SourceError: The source cannot be read.
-    """
+    """Find out what may leave."""
     state = store.state() if store.exists else None
     if state is None:
         raise IndexMissing("there is no index to share", "Run: outcrop index")
@@ -88,11 +83,7 @@ def outgoing(source: Source, store: VectorStore) -> Outgoing:
 
 
 def repository_of(source: Source) -> Repository:
-    """The git repository that a source is.
-
-    Raises:
-        SourceError: It is gone.
-    """
+    """The git repository that a source is."""
     found = discover(source.root)
     if found is None:
         raise SourceError(f"{source.root} is not in a git repository any more", "Look whether it was moved")
@@ -100,12 +91,7 @@ def repository_of(source: Source) -> Repository:
 
 
 def lay_out(source: Source, store: VectorStore) -> TransferCounts:
-    """Put the vectors of a git repository's index into its ref, beside those of other branches that are alive.
-
-    Raises:
-        IndexMissing: Nothing is indexed.
-        StoreError: The repository cannot be written.
-    """
+    """Put the vectors of a git repository's index into its ref, beside those of other branches that are alive."""
     going = outgoing(source, store)
     repository = repository_of(source)
     here = GitTransfer(repository)
@@ -125,11 +111,6 @@ def push(source: Source, store: VectorStore, remote: str | None, unpublished: bo
         store: Its index.
         remote: Name or address; None for ``origin``, or the only one.
         unpublished: Also what stands in commits that the remote has not got.
-
-    Raises:
-        IndexMissing: Nothing is indexed.
-        SpaceMismatch: The remote's vectors are another model's.
-        StoreError: The remote cannot be reached or refuses, or there is nothing that may go there.
     """
     repository = repository_of(source)
     going = outgoing(source, store)
@@ -189,10 +170,6 @@ def pull(source: Source, expected: Space, remote: str | None) -> SyncReport:
         source: The repository.
         expected: The embedder's space.
         remote: Name or address; None for ``origin``, or the only one.
-
-    Raises:
-        SpaceMismatch: The remote's vectors are another model's.
-        StoreError: The remote cannot be reached, or has none.
     """
     repository = repository_of(source)
     name = git_exchange.choose(repository, remote)

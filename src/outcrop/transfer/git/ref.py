@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Collection, Iterator, Mapping
 
 from outcrop.core.model import Skipped, SkipReason
+from outcrop.core.protocols import TransferStore, override
 from outcrop.core.rows import TransferCounts
 from outcrop.errors import BlobError, StoreError, StoreFull, StoreLocked
 from outcrop.transfer.blob import hash_of
@@ -19,8 +20,8 @@ from outcrop.vcs.git import Repository, absent, blob_id, contents, finish, first
 
 REF = "refs/outcrop/vectors"
 
+# A larger file is not read: some 100,000 passages of one artifact.
 MOST_BYTES = 256 << 20
-"""A larger file is not read: some 100,000 passages of one artifact."""
 
 _PAGE_BYTES = 16 << 20
 _AT_ONCE = 500
@@ -33,7 +34,7 @@ _MESSAGE = b"Vectors of this repository's files\n\nMade by outcrop; see docs/for
 _QUICKLY = ("-c", "core.compression=1", "-c", "pack.compression=1")
 
 
-class GitTransfer:
+class GitTransfer(TransferStore):
     """Implements :class:`outcrop.core.protocols.TransferStore`.
 
     Args:
@@ -64,43 +65,21 @@ class GitTransfer:
             self._listed = (commit, _entries(self._repository, commit))
         return self._listed[1]
 
+    @override
     def names(self) -> frozenset[str]:
-        """What is there.
-
-        Raises:
-            SourceError: git cannot read it.
-        """
         return frozenset(self.ids())
 
+    @override
     def read(self, name: str) -> bytes | Skipped | None:
-        """One file; None when it is not there.
-
-        Raises:
-            SourceError: git cannot read it.
-        """
         id = self.ids().get(name)
         return None if id is None else next(data for _, data in self._contents({name: id}))
 
+    @override
     def read_all(self) -> Iterator[tuple[str, bytes | Skipped]]:
-        """Every file by name, in name order; one that is too large or not in this clone comes as ``Skipped``.
-
-        Raises:
-            SourceError: git cannot read it.
-        """
         yield from self._contents(dict(sorted(self.ids().items())))
 
+    @override
     def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> TransferCounts:
-        """Store files and withdraw others.
-
-        Args:
-            adds: Content by name.
-            removes: Names. What is not there is passed over, what is also added stays.
-
-        Raises:
-            BlobError: A name that is not of the transfer store.
-            StoreLocked: Another process changed the files meanwhile.
-            StoreFull: The repository cannot be written.
-        """
         for name in (*adds, *removes):
             if not _NAME.fullmatch(name):
                 raise BlobError(f"{name!r} is no name of the transfer store")
@@ -131,9 +110,6 @@ class GitTransfer:
 
         Returns:
             How many were taken.
-
-        Raises:
-            StoreFull: The repository cannot be written.
         """
         entries = dict(self.ids())
         taken = {name: id for name, id in other.ids().items() if name not in entries and hash_of(name) in hashes}
@@ -142,11 +118,7 @@ class GitTransfer:
         return len(taken)
 
     def publish(self) -> None:
-        """Let the ref be what was kept apart.
-
-        Raises:
-            StoreFull: It cannot be written.
-        """
+        """Let the ref be what was kept apart."""
         if self._commit is not None:
             _point(self._repository, self._ref, self._commit, None)
 

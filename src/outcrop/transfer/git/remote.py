@@ -16,8 +16,8 @@ from outcrop.vcs.git import Repository, start
 
 BRANCHES = "refs/heads/"
 
+# Under which what is fetched has a name while it is looked at, with the number of the process that looks.
 INCOMING = "refs/outcrop/incoming/"
-"""Under which what is fetched has a name while it is looked at, with the number of the process that looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,7 @@ class Advertised:
 
 
 def choose(repository: Repository, remote: str | None) -> str:
-    """The remote that is meant: the one named, else ``origin``, else the only one.
-
-    Raises:
-        UsageError: There is none, or there are several and none is called ``origin``.
-    """
+    """The remote that is meant: the one named, else ``origin``, else the only one."""
     if remote is not None:
         if not remote or remote.startswith("-"):
             raise UsageError(f"{remote!r} is no remote", "Name a remote that git remote shows, or an address")
@@ -91,11 +87,7 @@ def followed(repository: Repository, remote: str, there: Advertised) -> str | No
 
 
 def ask(repository: Repository, remote: str) -> Advertised:
-    """Ask a remote which branches it has, and whether it has vectors.
-
-    Raises:
-        StoreError: It cannot be reached.
-    """
+    """Ask a remote which branches it has, and whether it has vectors."""
     output = run(
         repository,
         ("ls-remote", "--refs", remote, f"{BRANCHES}*", REF),
@@ -117,9 +109,6 @@ def fetch(repository: Repository, remote: str) -> str:
 
     Returns:
         The commit that holds them.
-
-    Raises:
-        StoreError: They cannot be fetched.
     """
     _clear_left_behind(repository)
     incoming = f"{INCOMING}{os.getpid()}"
@@ -162,9 +151,6 @@ def push(repository: Repository, remote: str, commit: str, expected: str | None)
 
     Returns:
         False when somebody else was faster.
-
-    Raises:
-        StoreError: The remote cannot be reached, or refuses.
     """
     lease = f"--force-with-lease={REF}:{expected or ''}"
     # Deltas between vectors save nothing and cost minutes.

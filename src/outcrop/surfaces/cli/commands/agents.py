@@ -89,11 +89,7 @@ def _list(as_json: bool) -> None:
 
 
 def _read(arguments: str | None) -> dict[str, Any]:
-    """The object with the arguments.
-
-    Raises:
-        UsageError: It is not JSON, or not an object.
-    """
+    """The object with the arguments."""
     text = arguments
     if text == "-" or (text is None and not is_terminal(sys.stdin)):
         text = sys.stdin.buffer.read().decode("utf-8", "replace") if sys.stdin is not None else ""
@@ -110,8 +106,8 @@ def _read(arguments: str | None) -> dict[str, Any]:
     return value
 
 
+# Bytes of a hook's JSON; what is longer is no prompt.
 LONGEST_CALL = 4 << 20
-"""Bytes of a hook's JSON; what is longer is no prompt."""
 
 HOOK_EVENT = "UserPromptSubmit"
 

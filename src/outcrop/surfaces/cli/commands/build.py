@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from outcrop.app.index import Index
     from outcrop.core.reports import BuildReport
 
+# Between two tries while a watch updates the index.
 TURN_SECONDS = 0.5
-"""Between two tries while a watch updates the index."""
 
 INDEX_EXAMPLES = """
 outcrop index

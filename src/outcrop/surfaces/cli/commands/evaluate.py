@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 from outcrop.surfaces.cli.options import embedder_options
 
 if TYPE_CHECKING:
-    from outcrop.evaluation.probe import Column, ProbeRank, Probe
+    from outcrop.evaluation.probe import Column, Probe, ProbeRank
 
 
 EVAL_EXAMPLES = """
@@ -40,8 +40,8 @@ outcrop eval qrels.txt --topics topics.tsv --mode hybrid --mode keyword
 outcrop eval questions.jsonl --json | jq '.rows[] | {embedder, mode, ndcg: .ndcg.mean}'
 """
 
+# Of a long list, as many are named; --json has them all.
 NAMED = 5
-"""Of a long list, as many are named; --json has them all."""
 
 
 @click.command(

@@ -127,11 +127,7 @@ def clear_command(
 
 
 def _ask(what: str, root: Path) -> None:
-    """Go on only with a yes.
-
-    Raises:
-        UsageError: Nobody is there to ask.
-    """
+    """Go on only with a yes."""
     if not is_terminal(sys.stdin):
         raise UsageError(f"nobody is there to confirm that {what} is removed", "Add --yes.")
     if not click.confirm(f"Remove {what} from the index of {root}?", err=True):

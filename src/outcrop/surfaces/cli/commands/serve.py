@@ -93,11 +93,7 @@ def serve_command(
 
 
 def _given(name: str | None) -> str | None:
-    """The token that a variable holds.
-
-    Raises:
-        BadConfig: It holds none, or one that can be guessed.
-    """
+    """The token that a variable holds."""
     if name is None:
         return None
     value = os.environ.get(name, "").strip()
@@ -117,8 +113,8 @@ outcrop fossil install-ext /srv/ext -C ~/museum/project.fossil
 outcrop fossil install-ext /srv/ext --uninstall
 """
 
+# Where the model's cache and the user's settings are.
 _CARRIED = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
-"""Where the model's cache and the user's settings are."""
 
 
 @click.command("fossil", cls=Command, examples=FOSSIL_EXAMPLES, short_help="Put the search page into a Fossil server.")

@@ -151,6 +151,7 @@ def _operation(function: Callable[..., Any], result: type) -> Operation:
     return Operation(function.__name__, summary, description, schema_of(function), result, function)
 
 
+# Every operation by its name.
 OPERATIONS: Mapping[str, Operation] = {
     each.name: each
     for each in (
@@ -160,16 +161,10 @@ OPERATIONS: Mapping[str, Operation] = {
         _operation(catalog, Catalog),
     )
 }
-"""Every operation by its name."""
 
 
 def respond(site: Site, request: Request, operation: Operation) -> Response:
-    """Check the arguments, do it, and answer with JSON.
-
-    Raises:
-        UsageError: An argument is missing, unknown, mistyped or out of bounds; it is named.
-        OutcropError: As the operation does.
-    """
+    """Check the arguments, do it, and answer with JSON."""
     arguments = typed(operation, request.params)
     check_arguments(operation.function, arguments, operation.name)
     result = operation.function(site, request.reader, **arguments)
@@ -177,10 +172,8 @@ def respond(site: Site, request: Request, operation: Operation) -> Response:
 
 
 def typed(operation: Operation, params: tuple[tuple[str, str], ...]) -> dict[str, Any]:
-    """Values of a query string as what the schema says they are; what cannot be that stays text, and is refused later.
-
-    Raises:
-        UsageError: One that takes a single value is given twice.
+    """Values of a query string as what the schema says they are; what cannot be that stays text, and is refused
+    later.
     """
     found: dict[str, Any] = {}
     for name, text in params:

@@ -6,8 +6,8 @@ import hashlib
 from functools import lru_cache
 from importlib.resources import files
 
+# Everything that is served as a file, and its media type.
 STATIC = {"outcrop.css": "text/css; charset=utf-8", "outcrop.js": "text/javascript; charset=utf-8"}
-"""Everything that is served as a file, and its media type."""
 
 
 @lru_cache(maxsize=8)

@@ -11,20 +11,20 @@ from outcrop.surfaces.web.pages.highlight import Shown, dedent, dress, reads_as_
 from outcrop.surfaces.web.pages.links import Link, Place
 from outcrop.surfaces.web.pages.urls import Addresses
 
+# Lines of a passage on the results page: enough to judge it.
 SHOWN_LINES = 9
-"""Lines of a passage on the results page: enough to judge it."""
 
+# Lines that are shown more, above and below, each time somebody asks.
 AROUND = 12
-"""Lines that are shown more, above and below, each time somebody asks."""
 
 OTHER_PATHS = 3
 
+# What each way of being found is called, and the same in full.
 FOUND_BY = {
     Mode.SEMANTIC: ("by meaning", "found by its meaning alone"),
     Mode.KEYWORD: ("by words", "found by its words alone"),
     Mode.HYBRID: ("by both", "found by its meaning and by its words"),
 }
-"""What each way of being found is called, and the same in full."""
 
 
 @dataclass(frozen=True, slots=True)

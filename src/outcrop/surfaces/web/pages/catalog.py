@@ -15,11 +15,11 @@ from outcrop.surfaces.web.pages.treemap import HEIGHT, WIDTH, Tile, tiles
 from outcrop.surfaces.web.view_model import Site
 from outcrop.text.globs import literal
 
+# Left-out files that are named for each reason.
 MOST_FILES = 200
-"""Left-out files that are named for each reason."""
 
+# Folders of one folder that are named; the rest is summed up.
 MOST_FOLDERS = 12
-"""Folders of one folder that are named; the rest is summed up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,7 @@ class Tree:
 
 
 def catalog_page(site: Site, request: Request) -> Response:
-    """Answer ``/ext/catalog``.
-
-    Raises:
-        SourceError: The source cannot be read.
-        StoreError: The index cannot be used.
-    """
+    """Answer ``/ext/catalog``."""
     found = site.catalog(request.reader)
     return page(
         request,

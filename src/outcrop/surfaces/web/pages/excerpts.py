@@ -34,11 +34,7 @@ class Excerpt:
 
 
 def parse_lines(text: str) -> tuple[int, int] | None:
-    """``12`` or ``12-40``; None for nothing.
-
-    Raises:
-        UsageError: Anything else.
-    """
+    """``12`` or ``12-40``; None for nothing."""
     if not text:
         return None
     match = _RANGE.fullmatch(text)
@@ -55,9 +51,6 @@ def excerpt_of(document: Document, lines: tuple[int, int] | None, cell: int | No
         lines: First and last line, or None for a whole block.
         cell: 0-based number of the cell that they count in; None where there are no cells.
         around: Lines more, above and below.
-
-    Raises:
-        UsageError: There are no such lines, or no such cell.
     """
     block = _block(document.blocks, lines, cell)
     every = split(block.text)

@@ -11,8 +11,8 @@ from urllib.parse import quote, urlsplit
 
 from outcrop.text.filetypes import by_path
 
+# Formats that forges show as a finished page, which has no lines, unless asked for the plain text.
 _RENDERED = frozenset({"markdown", "rst", "asciidoc", "org", "textile", "mediawiki", "pod", "rdoc", "notebook", "html"})
-"""Formats that forges show as a finished page, which has no lines, unless asked for the plain text."""
 
 _SCP = re.compile(r"(?:[^@/:]+@)?([^/:]+):(?!//)(.+)")
 

@@ -18,12 +18,13 @@ from outcrop.surfaces.render import Line
 from outcrop.text import terms
 from outcrop.text.filetypes import extension, is_prose
 
+# Characters that are coloured; more of them would keep a reader waiting.
 LARGEST = 200_000
-"""Characters that are coloured; more of them would keep a reader waiting."""
 
+# Characters of one line that are coloured: some lexers take time that grows faster than the line.
 LONGEST_LINE = 2_000
-"""Characters of one line that are coloured: some lexers take time that grows faster than the line."""
 
+# Seven colours are enough to see structure; the first entry that holds a token decides.
 _CLASSES: tuple[tuple[_TokenType, str], ...] = (
     (Comment.Preproc, "k"),
     (Comment, "c"),
@@ -42,8 +43,9 @@ _CLASSES: tuple[tuple[_TokenType, str], ...] = (
     (Generic.Subheading, "h"),
     (Generic.Strong, "h"),
 )
-"""Seven colours are enough to see structure; the first entry that holds a token decides."""
 
+# Lexers of the usual extensions. For others Pygments compares the name with a thousand patterns, which takes a process
+# that answers one question longer than anything else on its page.
 _LANGUAGES = {
     "c": "c", "cpp": "c++", "cr": "crystal", "cs": "csharp", "css": "css", "go": "go", "h": "c", "hpp": "c++",
     "html": "html", "ini": "ini", "java": "java", "js": "javascript", "json": "json", "kt": "kotlin", "lua": "lua",
@@ -51,8 +53,6 @@ _LANGUAGES = {
     "rst": "restructuredtext", "scala": "scala", "sh": "bash", "sql": "sql", "swift": "swift", "tcl": "tcl",
     "toml": "toml", "ts": "typescript", "xml": "xml", "yaml": "yaml", "yml": "yaml", "zig": "zig",
 }  # fmt: skip
-"""Lexers of the usual extensions. For others Pygments compares the name with a thousand patterns, which takes a process
-that answers one question longer than anything else on its page."""
 
 _PROSE_KINDS = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM, Kind.MEDIA})
 
@@ -117,8 +117,8 @@ def _aligned(lines: Sequence[Line]) -> Iterator[bool]:
         yield fenced or fence or line.text.startswith(("    ", "|", "+-"))
 
 
+# Start, end and class of a stretch of one line.
 Span = tuple[int, int, str]
-"""Start, end and class of a stretch of one line."""
 
 
 def _colour(lines: Sequence[Line], name: str | None) -> list[list[Span]]:

@@ -26,8 +26,8 @@ MOST = 100
 LONGEST_QUESTION = 2_000
 LONGEST_FILTERS = 1_000
 
+# Value of the project choice that means every project; absent means this repository.
 ALL_PROJECTS = "*"
-"""Value of the project choice that means every project; absent means this repository."""
 
 MODES = (
     (Mode.HYBRID, "≈ hybrid", "by meaning and by words"),

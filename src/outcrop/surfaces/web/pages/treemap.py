@@ -10,24 +10,24 @@ from dataclasses import dataclass
 
 from outcrop.app.catalog import Folder
 
+# Units of the picture; it is scaled to the page.
 WIDTH, HEIGHT = 960, 420
-"""Units of the picture; it is scaled to the page."""
 
+# Room for the name of a folder that shows its own folders.
 HEADER = 22
-"""Room for the name of a folder that shows its own folders."""
 
 GAP = 2
+# Width of a letter of a label, generously.
 CHARACTER = 7.2
-"""Width of a letter of a label, generously."""
 
 SHADES = 6
 DEEPEST = 2
 
+# Share of a folder that one folder in it has to have for both to be shown as one.
 ONLY = 0.97
-"""Share of a folder that one folder in it has to have for both to be shown as one."""
 
+# Share of the whole below which a rectangle would be a dot; such folders are summed up.
 SMALLEST = 0.004
-"""Share of the whole below which a rectangle would be a dot; such folders are summed up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Tile:
     shade: int
 
 
+# x, y, width, height.
 Box = tuple[float, float, float, float]
-"""x, y, width, height."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,11 @@ from outcrop.surfaces.web.view_model import Site
 
 MOST_AROUND = 400
 
+# Lines of one artifact on a page; whoever asks and their browser take long over more.
 MOST_LINES = 3_000
-"""Lines of one artifact on a page; whoever asks and their browser take long over more."""
 
+# Lines that are shown above the ones asked for, where those are further down than that.
 ABOVE = 1_000
-"""Lines that are shown above the ones asked for, where those are further down than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,7 @@ class Part:
 
 
 def view_page(site: Site, links: Links, request: Request) -> Response:
-    """Answer ``/ext/view``: everything, or with ``part=1`` only the lines asked for, without a frame.
-
-    Raises:
-        UnknownArtifact: It is not indexed, or not for this reader.
-        UsageError: Lines that do not exist.
-    """
+    """Answer ``/ext/view``: everything, or with ``part=1`` only the lines asked for, without a frame."""
     lines = parse_lines(request.get("lines"))
     cell = request.number("cell", 0, 0, 10**6) - 1
     document = site.read(
