@@ -32,9 +32,7 @@ class Checked:
 
     Attributes:
         file: The asset, or its URI where it is not on this machine.
-        manifest: Path of its manifest, where one was found.
         ok: None where there is no file to check.
-        detail: Why it is not, or what to do.
     """
 
     file: str
@@ -53,11 +51,9 @@ def verify_media(
     """See that a downloaded asset is the one that its manifest names, before it is used.
 
     Args:
-        file: The asset.
         about: Its manifest, or the path of that, as a hit has it; None to take the one of the repository that has the
             file's hash, or its name.
-        directory: Anywhere in the repository.
-        progress: Told how far the hashing is, in megabytes.
+        progress: Takes how far the hashing is, in megabytes.
 
     Returns:
         The manifest that it agrees with.
@@ -80,13 +76,10 @@ def verify_media(
 def verify_all(
     index: Index, items: Sequence[str], about: str | None = None, progress: Report | None = None
 ) -> list[Checked]:
-    """Check several files; one that fails stops nobody.
+    """Check several files; a file that fails does not stop the others.
 
     Args:
-        index: Whose manifests.
         items: Files, or manifests (``….json``) whose asset is a file of this machine; none for every manifest.
-        about: The manifest that one file is checked against.
-        progress: Told how far the hashing is.
 
     Raises:
         UsageError: ``about`` without exactly one file.
