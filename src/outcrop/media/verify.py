@@ -80,10 +80,6 @@ def verify_all(
 
     Args:
         items: Files, or manifests (``….json``) whose asset is a file of this machine; none for every manifest.
-
-    Raises:
-        UsageError: ``about`` without exactly one file.
-        SourceError: The source cannot be read.
     """
     if about is not None and len(items) != 1:
         raise UsageError("a manifest is checked against one file", "Name the downloaded file")
@@ -118,23 +114,13 @@ def _checked_copy(index: Index, path: str, one: Manifest, progress: Report | Non
 
 
 def check(file: Path, one: Manifest, progress: Report | None = None) -> None:
-    """Compare a file with its manifest; one of another size is not even read.
-
-    Raises:
-        IntegrityError: It is another file, or not whole.
-        UsageError: There is no such file.
-    """
+    """Compare a file with its manifest; one of another size is not even read."""
     size = size_of(file)
     manifest.verify(one, *((size, "") if size != one.bytes else measure(file, progress)))
 
 
 def match(assets: Sequence[Asset], file: Path, progress: Report | None = None) -> Asset:
-    """The asset that a file is.
-
-    Raises:
-        IntegrityError: One has its name and another content.
-        UsageError: None has either.
-    """
+    """The asset that a file is."""
     size = size_of(file)
     # A film whose size no manifest names is not read.
     sha3 = measure(file, progress)[1] if any(asset.manifest.bytes == size for asset in assets) else ""
@@ -154,11 +140,7 @@ def match(assets: Sequence[Asset], file: Path, progress: Report | None = None) -
 
 
 def measure(file: Path, progress: Report | None = None) -> tuple[int, str]:
-    """Size and SHA3-256 of a file, read in blocks.
-
-    Raises:
-        UsageError: There is no such file.
-    """
+    """Size and SHA3-256 of a file, read in blocks."""
     total = size_of(file)
     hasher = hashlib.sha3_256()
     size = 0
@@ -175,11 +157,7 @@ def measure(file: Path, progress: Report | None = None) -> tuple[int, str]:
 
 
 def read_whole(file: Path) -> bytes:
-    """The bytes of a small file.
-
-    Raises:
-        UsageError: There is none, or it cannot be read.
-    """
+    """The bytes of a small file."""
     try:
         return file.read_bytes()
     except OSError as error:
@@ -187,11 +165,7 @@ def read_whole(file: Path) -> bytes:
 
 
 def size_of(file: Path) -> int:
-    """Bytes of a file.
-
-    Raises:
-        UsageError: There is none, or it is a folder or a device.
-    """
+    """Bytes of a file."""
     try:
         status = file.stat()
     except OSError as error:

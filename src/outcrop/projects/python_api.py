@@ -185,8 +185,8 @@ class _Names:
         return any(module.is_deprecated for module in above if module is not None)
 
     def _exports(self, module: Module, passed: frozenset[str]) -> Iterator[str]:
-        """Names that a module offers: its ``__all__``, and where there is none, or not all of it is known, also
-        it defines, and what a package gathers.
+        """Its ``__all__``; where there is none, or only running would tell all of it, also what the module defines and
+        what a package gathers.
         """
         if module.name in passed:
             return
