@@ -20,11 +20,11 @@ from outcrop.sources.fossil.capabilities import capabilities_of, may_see
 from outcrop.sources.fossil.source import FossilSource
 from outcrop.sources.options import Options
 from outcrop.vcs import fossil
-from outcrop.vcs.fossil import Location, find_fossil
+from outcrop.vcs.fossil import FossilLocation, find_fossil
 
 
 def source_of(repository: Path, options: Options | None = None, branch: str | None = None) -> FossilSource:
-    return FossilSource(Location(repository, None), options, branch)
+    return FossilSource(FossilLocation(repository, None), options, branch)
 
 
 def ref_of(listing: Listing, kind: Kind, path: str | None = None) -> Ref:
@@ -280,7 +280,7 @@ class TestChange:
         assert source.artifacts({}).revision == before
         bestiary.fossil.run("rebuild", copy)
         assert source.revision({}) == before
-        assert source.with_options(Options(exclude=("docs/",))).revision({}) != before
+        assert source_of(copy, options=Options(exclude=("docs/",))).revision({}) != before
 
 
 class TestBranches:
@@ -314,8 +314,8 @@ class TestBranches:
 
 class TestFinding:
     def test_a_file_or_any_folder_of_a_checkout(self, bestiary: Bestiary, copy: Path) -> None:
-        assert find_fossil(copy) == Location(copy.resolve(), None)
-        here = Location(bestiary.repository, bestiary.checkout)
+        assert find_fossil(copy) == FossilLocation(copy.resolve(), None)
+        here = FossilLocation(bestiary.repository, bestiary.checkout)
         assert find_fossil(bestiary.checkout) == here
         assert find_fossil(bestiary.checkout / "docs") == here
         assert source_of(copy).root == copy.parent
@@ -335,7 +335,7 @@ class TestFinding:
         bestiary.fossil.run("open", copy, cwd=checkout)
         query(checkout / ".fslckout", "UPDATE vvar SET value = '../copy.fossil' WHERE name = 'repository'")
         (checkout / ".fslckout").rename(checkout / "_FOSSIL_")
-        assert find_fossil(checkout / "src") == Location(copy.resolve(), checkout.resolve())
+        assert find_fossil(checkout / "src") == FossilLocation(copy.resolve(), checkout.resolve())
 
     def test_a_repository_that_moved_away(self, bestiary: Bestiary, tmp_path: Path) -> None:
         shutil.copy(bestiary.checkout / ".fslckout", tmp_path)

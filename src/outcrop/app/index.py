@@ -67,14 +67,14 @@ def open(
     """
     # Imported here: reading settings and finding the source is not needed to look at the class.
     from outcrop.sources.discover import find_root, open_source
-    from outcrop.sources.options import Options, own_files
+    from outcrop.sources.options import Options, exclude_store
 
     found = find_root(Path(path), rev, branch)
     if not isinstance(settings, Settings):
         settings = load_settings(found.root, settings)
     options = Options(
         max_bytes=settings.max_bytes,
-        exclude=(*settings.exclude, *own_files(settings.store, found.root)),
+        exclude=(*settings.exclude, *exclude_store(settings.store, found.root)),
         include_secrets=settings.include_secrets,
         kinds=settings.kinds,
         raw_cells=settings.raw_cells,

@@ -18,7 +18,7 @@ from pathlib import Path
 from outcrop.config.settings import Settings, load_settings
 from outcrop.core.model import Filter, Space
 from outcrop.core.names import check_project
-from outcrop.core.protocols import Guard, Source, TransferStore
+from outcrop.core.protocols import Source, TransferStore, Withholding
 from outcrop.core.reports import Progress
 from outcrop.errors import BlobError, IndexMissing, OutcropError, SpaceMismatch, StoreError, UsageError
 from outcrop.sources.discover import FoundRoot, find_root, open_source
@@ -122,7 +122,7 @@ def look(path: Path, settings: Settings, space: Space, own_store: Path) -> Look:
 
 def withheld(source: Source | None, versions: Mapping[str, str]) -> frozenset[str]:
     """Of a peer's artifacts (version by hash), those that it does not show to the public any more."""
-    return source.withheld(versions) if isinstance(source, Guard) else frozenset()
+    return source.withheld(versions) if isinstance(source, Withholding) else frozenset()
 
 
 def _found(path: Path, own_store: Path) -> tuple[FoundRoot, Source]:

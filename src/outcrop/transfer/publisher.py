@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from outcrop.core.model import Space
-from outcrop.core.protocols import Guard, Publisher, Source, TransferStore, VectorStore, override
+from outcrop.core.protocols import Withholding, Publisher, Source, TransferStore, VectorStore, override
 from outcrop.core.rows import StoredArtifact, TransferCounts
 from outcrop.transfer import blob, sync
 
@@ -33,7 +33,7 @@ class BlobPublisher(Publisher):
     def withdraw_hidden(self) -> int:
         # Read before the build forgets it: otherwise a build that is stopped takes these for another copy's.
         self._known = self._store.known()
-        if not isinstance(self._source, Guard) or not self._known:
+        if not isinstance(self._source, Withholding) or not self._known:
             return 0
         names = self._transfer.names()
         hidden = self._source.withheld(
@@ -78,7 +78,7 @@ def foreign_hashes(source: Source, transfer: TransferStore, space: Space, known:
         known: What was indexed here before the build: what the source does not know and was indexed here is gone.
     """
     shared = sync.current(transfer)
-    if shared is None or shared[0] != space or not isinstance(source, Guard):
+    if shared is None or shared[0] != space or not isinstance(source, Withholding):
         return frozenset()
     there = {hash for name in transfer.names() if (hash := blob.hash_of(name)) is not None}
-    return source.unseen(there.difference(known))
+    return source.foreign(there.difference(known))

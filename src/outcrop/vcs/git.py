@@ -115,6 +115,17 @@ def finish(process: subprocess.Popen[bytes], what: str) -> bytes:
     return output
 
 
+def answer(repository: Repository, *arguments: str) -> str:
+    """What git prints, without white space around it; empty where it fails."""
+    output, _ = start(repository, *arguments).communicate()
+    return os.fsdecode(output).strip()
+
+
+def find_commit(repository: Repository, name: str) -> str | None:
+    """The full id of the commit that a name means, or None where it is none, or not in this clone."""
+    return answer(repository, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") or None
+
+
 def first_line(errors: bytes) -> str:
     """What git complained of."""
     lines = errors.decode("utf-8", "replace").strip().splitlines()

@@ -307,7 +307,7 @@ class TestGit:
         write(repository, {".gitignore": "out/\n*.log\n", "out/x": "1", "deep/er/y.md": "1"})
         commit(repository)
         with outcrop.open(repository) as index:
-            places = index.source.places()  # type: ignore[attr-defined]
+            places = index.source.watch_paths()  # type: ignore[attr-defined]
         assert {str(Path(each).relative_to(repository)) for each in places.folders} == {".", "src", "deep", "deep/er"}
         own = repository / ".git"
         assert all(places.counts(str(own / name)) for name in ("HEAD", "index", "packed-refs", "refs/heads/main"))

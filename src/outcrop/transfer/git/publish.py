@@ -72,7 +72,7 @@ def outgoing(source: Source, store: VectorStore) -> Outgoing:
     if source.type == "git":
         repository = repository_of(source)
         head = _head(repository)
-        places = commit.paths(repository, head)
+        places = commit.blobs_by_path(repository, head)
         at_head = history.objects(repository, [head])
         fit = {hash for hash in fit if versions[hash] <= at_head}
         behind &= at_head
