@@ -19,7 +19,7 @@ import outcrop
 from outcrop.core.model import Kind, Mode, Skipped, SkipReason
 from outcrop.core.rows import TransferCounts
 from outcrop.errors import BlobError, StoreFull, UsageError
-from outcrop.transfer import blob, directory, members
+from outcrop.transfer import blob, members
 from outcrop.transfer.directory import DirectoryTransfer, is_export
 
 ONE, TWO = f"vec/{'1' * 64}.bin", f"vec/{'2' * 64}.bin"
@@ -229,7 +229,7 @@ class TestAForeignFolder:
 
     def test_a_file_that_is_too_large_is_refused_alone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         DirectoryTransfer(tmp_path).replace({ONE: b"V" * 101, TWO: b"VE01"}, [])
-        monkeypatch.setattr(directory, "MOST_BYTES", 100)
+        monkeypatch.setattr(blob, "MOST_BYTES", 100)
         read = dict(DirectoryTransfer(tmp_path).read_all())
         assert read[TWO] == b"VE01"
         assert isinstance(read[ONE], Skipped)

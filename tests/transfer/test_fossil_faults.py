@@ -24,7 +24,7 @@ from outcrop.core.model import Space
 from outcrop.embedders.hash import HashEmbedder
 from outcrop.transfer import blob as blobs
 from outcrop.transfer import sync
-from outcrop.transfer.blob import Note, Record
+from outcrop.transfer.blob import BlobRecord, SpaceNote
 from outcrop.transfer.fossil.unversioned import FossilTransfer
 from outcrop.vcs import fossil_lock
 
@@ -282,7 +282,7 @@ class TestBlobs:
             (lambda data: data + b"\0\0\0", "left over"),
             (lambda data: data[:-4] + b"\0\0\xc0\x7f", "NaN"),
             (lambda data: data[:-4] + b"\0\0\x80\x40", "length"),
-            (lambda data: blobs.encode([Record(0, "", "three", np.float32([0, 0, 1]))], 3), "truncated"),
+            (lambda data: blobs.encode([BlobRecord(0, "", "three", np.float32([0, 0, 1]))], 3), "truncated"),
         ],
     )
     def test_a_bad_one_is_refused_and_the_others_are_imported(
@@ -306,7 +306,7 @@ class TestBlobs:
             assert [item.path for item in index.import_blobs().refused] == [chosen]
 
     def test_another_models_blobs_are_refused_whole(self, emptied: Path) -> None:
-        note = blobs.encode_note(Note(Space("some-other-model", 768)))
+        note = blobs.encode_note(SpaceNote(Space("some-other-model", 768)))
         FossilTransfer(emptied).replace({blobs.NOTE: note}, [])
         with opened(emptied) as index:
             with pytest.raises(outcrop.SpaceMismatch, match=r"some-other-model-768.*hash-768"):
@@ -314,7 +314,9 @@ class TestBlobs:
             assert query(emptied, "SELECT count(*) FROM fx_vec_chunk") == [(0,)]
             # Indexing makes them ours.
             assert index.build().complete
-            assert sync.current(FossilTransfer(emptied)) == (Space("hash", 768), index.status().revision)
+            note = sync.note_of(FossilTransfer(emptied))
+            assert note is not None
+            assert (note.space, note.revision) == (Space("hash", 768), index.status().revision)
 
     def test_no_blobs_at_all(self, copy: Path) -> None:
         said = r"no vectors.*outcrop pull.*clone --unversioned"
@@ -361,9 +363,13 @@ class TestBlobs:
 
     def test_texts_that_another_chunker_cut_are_taken_until_the_next_build(self, emptied: Path, chosen: str) -> None:
         vectors = HashEmbedder().embed_passages(["Bears", "Asleep."])
-        records = [Record(seq, "", text, vectors[seq]) for seq, text in enumerate(("Bears</h2>", "Asleep."))]
+        records = [BlobRecord(seq, "", text, vectors[seq]) for seq, text in enumerate(("Bears</h2>", "Asleep."))]
         FossilTransfer(emptied).replace(
-            {chosen: blobs.encode(records, 768), blobs.NOTE: blobs.encode_note(Note(Space("hash", 768), "older/7"))}, []
+            {
+                chosen: blobs.encode(records, 768),
+                blobs.NOTE: blobs.encode_note(SpaceNote(Space("hash", 768), "older/7")),
+            },
+            [],
         )
         with opened(emptied) as index:
             assert index.import_blobs().missing == 0

@@ -132,7 +132,7 @@ class TestTransactions:
         before = query(copy, "SELECT count(*) FROM rcvfrom")[0][0]
         assert store.replace(files, ["vec/old.bin"]) == TransferCounts(7, 1)
         assert query(copy, "SELECT count(*) FROM rcvfrom")[0][0] == before + 3
-        monkeypatch.setattr(unversioned, "_PAGE_BYTES", 9_000)
+        monkeypatch.setattr(unversioned, "_READ_BYTES", 9_000)
         assert dict(store.read_all()) == files
 
     def test_the_journal_stays_as_it_was(self, copy: Path) -> None:
@@ -141,7 +141,7 @@ class TestTransactions:
         assert sorted(path.name for path in copy.parent.iterdir()) == [copy.name]
 
     def test_nothing_is_written_when_another_holds_it(self, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(unversioned, "BUSY_SECONDS", 0.05)
+        monkeypatch.setattr(unversioned, "LOCK_TIMEOUT", 0.05)
         holder = sqlite3.connect(copy, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreLocked, match="in use by another program"):

@@ -272,7 +272,7 @@ class Index:
             StoreError: There are none, or the index cannot be written.
         """
         place = None if folder is None else Path(folder)
-        return service.bring_in(self.source, self.store, self.embedder.space, place, progress or (lambda _: None))
+        return service.import_blobs(self.source, self.store, self.embedder.space, place, progress or (lambda _: None))
 
     def export(self, folder: str | os.PathLike[str] | None = None) -> ExportReport:
         """Lay the vectors out in a folder; or in the repository, from where git or Fossil moves them.

@@ -8,19 +8,15 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 
-def in_batches(sized: Iterable[tuple[Item, int]], most_bytes: int, most_items: int = 500) -> Iterator[list[Item]]:
-    """Lists of at most ``most_items`` items and ``most_bytes`` bytes; a larger item is alone in its list.
-
-    Args:
-        sized: Each item with its bytes.
-    """
+def in_batches(sized: Iterable[tuple[Item, int]], most: int, most_items: int = 500) -> Iterator[list[Item]]:
+    """Lists of items (each given with its size), each closed by the item with which it reaches a limit."""
     batch: list[Item] = []
     total = 0
     for item, size in sized:
-        if batch and (total + size > most_bytes or len(batch) == most_items):
-            yield batch
-            batch, total = [], 0
         batch.append(item)
         total += size
+        if total >= most or len(batch) >= most_items:
+            yield batch
+            batch, total = [], 0
     if batch:
         yield batch
