@@ -364,13 +364,8 @@ class TestBlobs:
     def test_texts_that_another_chunker_cut_are_taken_until_the_next_build(self, emptied: Path, chosen: str) -> None:
         vectors = HashEmbedder().embed_passages(["Bears", "Asleep."])
         records = [BlobRecord(seq, "", text, vectors[seq]) for seq, text in enumerate(("Bears</h2>", "Asleep."))]
-        FossilTransfer(emptied).replace(
-            {
-                chosen: blobs.encode(records, 768),
-                blobs.NOTE: blobs.encode_note(SpaceNote(Space("hash", 768), "older/7")),
-            },
-            [],
-        )
+        note = blobs.encode_note(SpaceNote(Space("hash", 768), "older/7"))
+        FossilTransfer(emptied).replace({chosen: blobs.encode(records, 768), blobs.NOTE: note}, [])
         with opened(emptied) as index:
             assert index.import_blobs().missing == 0
             (hit,) = [hit for hit in index.search("Asleep.", mode="semantic").hits if hit.text == "Asleep."]

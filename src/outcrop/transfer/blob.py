@@ -282,8 +282,9 @@ def _check_length(vector: Vector, where: str) -> None:
 
 
 def _length(vector: Vector) -> float:
-    # In float64, because the square of a float32 may be too large for one.
-    return float(np.sqrt(np.square(vector, dtype=np.float64).sum()))
+    # In float64, because the square of a float32 may be too large for one. A signalling NaN would print a warning.
+    with np.errstate(invalid="ignore"):
+        return float(np.sqrt(np.square(vector, dtype=np.float64).sum()))
 
 
 def _check_repeated(keys: set[tuple[str, int]], project: str, seq: int) -> None:

@@ -14,15 +14,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from outcrop.core.batches import in_batches
 from outcrop.core.model import Skipped, SkipReason
 from outcrop.core.protocols import TransferStore, override
 from outcrop.core.rows import TransferCounts
 from outcrop.errors import StoreDamaged, StoreError, StoreFull, StoreLocked
-from outcrop.stores.sqlite.connection import enlarge_cache, transaction
+from outcrop.stores.sqlite.connection import transaction
 from outcrop.transfer.blob import FOLDER, check_names
-from outcrop.vcs.fossil import setting
+from outcrop.vcs.fossil import has_table, rows, setting
 
 # How long a statement waits for another process; Fossil's own transactions end within 15 s.
 LOCK_TIMEOUT = 20.0
@@ -31,6 +32,8 @@ LOCK_TIMEOUT = 20.0
 BATCH_BYTES = 48 << 20
 
 _READ_BYTES = 16 << 20
+# Room for a whole batch: a cache that spills locks every reader out long before the transaction ends.
+_CACHE_KIB = 256 << 10
 
 _OURS = f"name GLOB '{FOLDER}*'"
 # ``hash-policy`` from which on Fossil names new content by SHA3-256.
@@ -69,7 +72,7 @@ class FossilTransfer(TransferStore):
     @override
     def names(self) -> frozenset[str]:
         with self._opened() as database:
-            return frozenset(name for name, _ in _listed(database))
+            return frozenset(_hashes(database))
 
     @override
     def read(self, name: str) -> bytes | Skipped | None:
@@ -79,7 +82,7 @@ class FossilTransfer(TransferStore):
     @override
     def read_all(self) -> Iterator[tuple[str, bytes | Skipped]]:
         with self._opened() as database:
-            listed = _listed(database)
+            listed: list[tuple[str, int]] = _select(database, "name, sz", f"{_OURS} ORDER BY name")
         for names in in_batches(listed, _READ_BYTES):
             with self._opened() as database:
                 found = _contents(database, names)
@@ -91,7 +94,7 @@ class FossilTransfer(TransferStore):
         with self._opened() as database:
             algorithm = _algorithm(database)
             stored = _hashes(database)
-        gone = [name for name in removes if stored.get(name) and name not in adds]
+        gone = [name for name in removes if name in stored and name not in adds]
         fresh = [name for name, data in adds.items() if not _is_stored(data, stored.get(name))]
         # Hashed and compressed here, where nothing is locked.
         packed = (_pack(name, adds[name], algorithm) for name in fresh)
@@ -104,10 +107,11 @@ class FossilTransfer(TransferStore):
 
     def _write(self, batch: Sequence[_StoredFile], gone: Sequence[str]) -> None:
         with self._opened() as database:
-            enlarge_cache(database, True)
+            database.execute("PRAGMA cache_spill = OFF")
+            database.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             with transaction(database, True):
                 database.execute(_TABLE)
-                times = dict(database.execute(f"SELECT name, mtime FROM unversioned WHERE {_OURS}").fetchall())
+                times = dict(rows(database, f"SELECT name, mtime FROM unversioned WHERE {_OURS}"))
                 now = int(time.time())
                 # Of two copies of a file, sync keeps the one with the later time.
                 if batch:
@@ -159,29 +163,19 @@ def _explain(error: sqlite3.OperationalError, path: Path) -> StoreError:
     return StoreError(f"{path} could not be used ({words})")
 
 
-def _exists(database: sqlite3.Connection) -> bool:
-    """Whether the repository ever had unversioned content; Fossil makes the table with the first."""
-    return bool(database.execute("SELECT 1 FROM sqlite_master WHERE name = 'unversioned'").fetchall())
-
-
-def _listed(database: sqlite3.Connection) -> list[tuple[str, int]]:
-    """Name and size of each file that is there, by name."""
-    if not _exists(database):
+def _select(
+    database: sqlite3.Connection, columns: str, condition: str, parameters: Sequence[str] = ()
+) -> list[tuple[Any, ...]]:
+    """Of the files that are there; Fossil makes the table with the first of all."""
+    if not has_table(database, "unversioned"):
         return []
-    return database.execute(
-        f"SELECT name, sz FROM unversioned WHERE hash IS NOT NULL AND {_OURS} ORDER BY name"
-    ).fetchall()
+    return rows(database, f"SELECT {columns} FROM unversioned WHERE hash IS NOT NULL AND {condition}", parameters)
 
 
 def _contents(database: sqlite3.Connection, names: Sequence[str]) -> list[tuple[str, bytes | Skipped]]:
     """Some of the files by name, in name order."""
-    if not _exists(database):
-        return []
-    found = database.execute(
-        "SELECT name, hash, sz, encoding, content FROM unversioned"
-        f" WHERE hash IS NOT NULL AND name IN ({', '.join('?' * len(names))}) ORDER BY name",
-        names,
-    ).fetchall()
+    marks = ", ".join("?" * len(names))
+    found = _select(database, "name, hash, sz, encoding, content", f"name IN ({marks}) ORDER BY name", names)
     # An empty file that came by sync has no content at all.
     return [
         (name, _unpack(name, stored, encoding, content if size else b""))
@@ -189,15 +183,13 @@ def _contents(database: sqlite3.Connection, names: Sequence[str]) -> list[tuple[
     ]
 
 
-def _hashes(database: sqlite3.Connection) -> Mapping[str, str | None]:
-    if not _exists(database):
-        return {}
-    return dict(database.execute(f"SELECT name, hash FROM unversioned WHERE {_OURS}").fetchall())
+def _hashes(database: sqlite3.Connection) -> Mapping[str, str]:
+    return dict(_select(database, "name, hash", _OURS))
 
 
 def _receive(database: sqlite3.Connection) -> int:
     """A row that says when and by whom content came in, as Fossil keeps for everything: the owner, by this program."""
-    owner = database.execute("SELECT min(uid) FROM user WHERE cap GLOB '*s*'").fetchall()[0][0]
+    ((owner,),) = rows(database, "SELECT min(uid) FROM user WHERE cap GLOB '*s*'")
     row = database.execute(
         "INSERT INTO rcvfrom(uid, mtime, nonce, ipaddr) VALUES (?, julianday('now'), NULL, '#!outcrop')", (owner or 0,)
     )
@@ -210,9 +202,10 @@ def _algorithm(database: sqlite3.Connection) -> str:
     if policy is not None:
         return "sha3_256" if int(policy) >= _POLICY_SHA3 else "sha1"
     # Unset: a repository that holds nothing but SHA-1 names stays with them.
-    ((old, new),) = database.execute(
-        "SELECT EXISTS(SELECT 1 FROM blob WHERE length(uuid) = 40), EXISTS(SELECT 1 FROM blob WHERE length(uuid) > 40)"
-    ).fetchall()
+    ((old, new),) = rows(
+        database,
+        "SELECT EXISTS(SELECT 1 FROM blob WHERE length(uuid) = 40), EXISTS(SELECT 1 FROM blob WHERE length(uuid) > 40)",
+    )
     return "sha1" if old and not new else "sha3_256"
 
 
