@@ -18,13 +18,7 @@ from outcrop.vcs.git_repository import discover, is_ignored
 
 @dataclass(frozen=True, slots=True)
 class FoundRoot:
-    """What encloses a path, before any setting is known.
-
-    Attributes:
-        root: The folder whose settings apply: top of the working tree or checkout, or the plain folder.
-        rev: The requested commit (git).
-        branch: The requested branch (Fossil).
-    """
+    """The folder whose settings apply to a path (top of the working tree or checkout), and its repository."""
 
     root: Path
     repository: Repository | None = None
@@ -39,10 +33,6 @@ def find_root(path: Path, rev: str | None = None, branch: str | None = None) -> 
     A Fossil repository is named by its file or by any folder of a checkout. A folder inside a git repository means the
     whole repository, unless that repository ignores the folder. Of a checkout and a git repository around a path, the
     nearer one is meant. A plain folder means itself, or the nearest folder above that the same user has indexed.
-
-    Args:
-        rev: A commit to look at instead of the working tree.
-        branch: A branch to look at instead of trunk.
     """
     if not path.exists():
         raise NotARepository(f"There is no {path}", "Name a folder or a repository")

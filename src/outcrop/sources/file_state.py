@@ -52,13 +52,9 @@ class Observation:
 def observe(
     name: bytes, path: str, limit: int, status: os.stat_result, known: FileState | None, digest: Digest, thorough: bool
 ) -> Observation:
-    """Look at a file, and read it only where that is needed.
+    """Look at a file (``name`` on disk, ``path`` in the index) and read it only if its state is not the known one.
 
-    Args:
-        name: Where it is on disk.
-        path: Its path in the index.
-        known: Its state when it was last hashed.
-        thorough: Also read a file that certainly changed. Without it, such a file has an item of its size and time.
+    Unless ``thorough``, a file that certainly changed is not read, and has an item of its size and time.
     """
     if known is not None and is_unchanged(known, status):
         return Observation(known.hash, known)
@@ -78,7 +74,7 @@ def is_unchanged(known: FileState, status: os.stat_result) -> bool:
 
 
 def _time_of(status: os.stat_result) -> int:
-    """When the file last changed in any way, ns. The later of both times, so that restoring an old mtime shows too."""
+    # The later of both times, so that restoring an old mtime shows too.
     return max(status.st_mtime_ns, status.st_ctime_ns)
 
 
@@ -92,7 +88,6 @@ def _state_of(content: FileContent, digest: Digest) -> FileState:
 
 
 def refuse_error(error: OSError, path: str) -> Skipped:
-    """Why a file cannot be opened or read."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return Skipped(path, SkipReason.VANISHED)
     if error.errno == errno.ELOOP:
@@ -101,7 +96,6 @@ def refuse_error(error: OSError, path: str) -> Skipped:
 
 
 def refuse_status(status: os.stat_result, path: str, limit: int) -> Skipped | None:
-    """Why a file is not read: not a regular one, or too large."""
     if stat.S_ISLNK(status.st_mode):
         return Skipped(path, SkipReason.SYMLINK)
     if not stat.S_ISREG(status.st_mode):
@@ -111,18 +105,13 @@ def refuse_status(status: os.stat_result, path: str, limit: int) -> Skipped | No
 
 
 def refuse_size(path: str, size: int | None, limit: int) -> Skipped | None:
-    """Why a file of this size (None: unknown) is not read."""
     return None if size is None or size <= limit else Skipped(path, SkipReason.OVERSIZE, f"{size} bytes, limit {limit}")
 
 
 def read_inside(base: bytes, path: str, limit: int) -> FileContent | Skipped:
-    """As :func:`read_file`, of a file below a folder, and never of anything outside.
+    """As :func:`read_file`, below the folder ``base`` (with a slash at the end), and never anything outside.
 
     A path that was listed once may lead elsewhere by now, and the path in an index of other people may always have.
-
-    Args:
-        base: The folder, with a slash at the end.
-        path: Its path in the index.
     """
     parts = to_bytes(path).split(b"/")
     if not {b"", b".", b"..", *INTERNAL}.isdisjoint(parts):
@@ -139,13 +128,7 @@ def read_inside(base: bytes, path: str, limit: int) -> FileContent | Skipped:
 
 
 def read_file(name: bytes, path: str, limit: int) -> FileContent | Skipped:
-    """Read a regular file, never through a symbolic link and without waiting for a pipe.
-
-    Args:
-        name: Where it is on disk.
-        path: Its path in the index, for the verdict.
-        limit: The most bytes it may have.
-    """
+    """Read a regular file of at most ``limit`` bytes, never through a symbolic link and without waiting for a pipe."""
     try:
         descriptor = os.open(name, _READ_FLAGS)
     except OSError as error:

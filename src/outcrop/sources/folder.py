@@ -93,10 +93,8 @@ class FolderSource(FileSource):
     ) -> Iterator[tuple[str, bytes, os.stat_result]]:
         """Every regular file that rules and names let through. Ignored folders are not entered, links not followed.
 
-        Args:
-            files: Takes what is left out.
-            accepted: Unchanged files in here are not judged by their names again.
-            entered: Takes the folders that were entered, from the root and with a slash at the end.
+        Unchanged files in ``accepted`` are not judged by their names again. ``entered`` takes the folders that were
+        entered, from the root and with a slash at the end.
         """
         root = self._base
         fixed = len(self._settings)
@@ -163,7 +161,6 @@ class FolderSource(FileSource):
 
 
 def _load_rules(name: bytes) -> Rules:
-    """An ignore file's rules; none where it is not a readable regular file."""
     content = read_file(name, to_text(name), RULES_LIMIT)
     return NO_RULES if isinstance(content, Skipped) else compile_rules(content.data)
 

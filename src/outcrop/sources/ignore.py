@@ -57,10 +57,7 @@ class Rules:
     def verdict(self, path: bytes, name: bytes, is_folder: bool) -> bool | None:
         """What the last matching rule says: True to ignore, False to keep, None when no rule matches.
 
-        Args:
-            path: Relative to the rules' folder.
-            name: Its last part.
-            is_folder: Whether it is a real directory; a symbolic link is not.
+        The path, whose last part is ``name``, is relative to the rules' folder. A symbolic link is no folder.
         """
         best: _Rule | None = None
         for key in (name, b"/" + path):
@@ -141,12 +138,9 @@ def add_level(levels: Levels, fixed: int, base: int, rules: Rules) -> Levels:
 
 
 class PathFilter:
-    """Nested rule files applied to whole paths, for a source that lists files without walking folders.
+    """Nested rule files (by folder) applied to whole paths, for a source that lists files without walking folders.
 
-    Args:
-        rules: By the path of their folder relative to the root; ``b""`` is the root.
-        strongest: Asked before all others, relative to the root.
-        default_folders: Names of folders that are ignored where no rule matches.
+    The ``strongest`` rules are asked first; ``default_folders`` are names that are ignored where no rule matches.
     """
 
     def __init__(

@@ -16,13 +16,9 @@ _STORE_SUFFIXES = ("", "-wal", "-shm", "-journal", ".lock")
 
 
 def exclude_store(store: Path | None, root: Path) -> tuple[str, ...]:
-    """Patterns that exclude an index which the user keeps among the files that it covers.
+    """Patterns that exclude an index (None: in its usual place) which the user keeps among the files that it covers.
 
     Otherwise each build would change what it lists, and the index would always be stale.
-
-    Args:
-        store: The file that the user named; None where the index is in its usual place.
-        root: What paths are relative to.
     """
     if store is None:
         return ()
@@ -35,14 +31,10 @@ def exclude_store(store: Path | None, root: Path) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Settings that decide what a source lists.
+    """Settings that decide what a source lists. Patterns are in gitignore syntax, anchored at the root of the source.
 
-    Attributes:
-        max_bytes: Larger files are skipped as ``OVERSIZE`` without being read (notebooks: 32 times as large).
-        exclude: Patterns in gitignore syntax, anchored at the root of the source, of what to leave out.
-        include_secrets: Patterns in the same syntax that bring in files which would be skipped as ``SECRET``.
-        kinds: ``(glob, kind)`` pairs that override the kind decided from the path.
-        raw_cells: Whether raw cells of notebooks are documents too. No source reads it; it is part of ``mark``.
+    ``kinds`` are ``(glob, kind)`` pairs that override the kind decided from the path. No source reads ``raw_cells``; it
+    is part of ``mark``.
     """
 
     max_bytes: int = 1 << 20

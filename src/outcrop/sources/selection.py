@@ -31,18 +31,16 @@ BY_RULE = "by a setting or .outcropignore"
 
 
 class Selection:
-    """Decides about single files."""
+    """Decides about single files by the user's options."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._secrets_in = PathFilter({b"": compile_globs(options.include_secrets)})
 
     def limit(self, path: str) -> int:
-        """The most bytes that a file at ``path`` may have."""
         return self._options.max_bytes * (NOTEBOOK_ALLOWANCE if path.endswith(".ipynb") else 1)
 
     def kind(self, path: str) -> Kind:
-        """What an artifact at ``path`` is."""
         return kind_of(path, self._options.kinds)
 
     def refuse_name(self, path: str) -> Skipped | None:
@@ -54,7 +52,6 @@ class Selection:
         return None if reason is None else Skipped(path, reason, "by its name")
 
     def to_artifact(self, ref: Ref, path: str, data: bytes) -> Artifact | Skipped:
-        """The document that these bytes are, or why there is none."""
         text = decode(data, path, by_hand=ref.kind is Kind.MEDIA)
         if isinstance(text, SkipReason):
             return Skipped(path, text, hash=ref.hash)
@@ -79,11 +76,7 @@ class Selection:
 
 
 class Collector:
-    """Gathers the files of a listing.
-
-    Attributes:
-        items: What is on disk at a path, for the revision of the listing.
-    """
+    """Gathers the files of a listing; ``items`` say what is on disk at a path, for the revision."""
 
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
@@ -99,7 +92,6 @@ class Collector:
         self._found.append((path, address, size))
 
     def observed(self, path: str, found: Observation) -> None:
-        """Take what a look at a file on disk found."""
         if found.item is not None:
             self.items[path] = found.item
         if found.refusal is not None:
@@ -113,11 +105,7 @@ class Collector:
     ) -> str | None:
         """The path of a file as text; None after noting why it is left out.
 
-        Args:
-            name: Its path.
-            keep: The ignore rules, which are asked first.
-            special: Why it is left out by what it is; stronger than its name.
-            content: Why its content is not read; weaker than its name.
+        The ignore rules are asked first, then what the file is (``special``), its name, and its content.
         """
         path = to_text(name)
         ignored = keep.ignored_by(name)
@@ -132,7 +120,6 @@ class Collector:
         return None
 
     def listing(self, revision: str, read: media.Read) -> Listing:
-        """The files with their kinds, media manifests resolved."""
         refs = [Ref(address, self._selection.kind(path), path, address, size) for path, address, size in self._found]
         refs, skipped = media.resolve(refs, self.skipped.values(), read)
         return Listing(revision, refs, skipped, self.states)
@@ -164,5 +151,4 @@ class FileSource(Source):
         return media.read_artifacts(refs, self._read_files)
 
     @abstractmethod
-    def _read_files(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
-        """Read files each for itself, one result per ref, in order."""
+    def _read_files(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]: ...

@@ -54,11 +54,7 @@ class WatchPaths:
 
 
 def git_watch_paths(repositories: Iterable[Repository], folders: Iterable[str]) -> WatchPaths:
-    """The paths of a working tree with its submodules, or of a bare repository.
-
-    Args:
-        folders: Those of the material.
-    """
+    """The paths of a working tree (whose material is in ``folders``) with its submodules, or of a bare repository."""
     own: set[str] = set()
     branches: set[str] = set()
     for repository in repositories:

@@ -49,12 +49,9 @@ _OLD_FORM = "Blobs of older tools can be brought up to date with: outcrop normal
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlobRecord:
-    """One chunk as it travels.
+    """One chunk as it travels, with its ordinal and its vector (float32 ``[dim]``, L2-normalised).
 
-    Attributes:
-        seq: Ordinal within the artifact, 0 to 65535.
-        project: Slug of the repository it came from; empty for the one that holds the blob.
-        vector: float32 ``[dim]``, L2-normalised.
+    The project is the slug of the repository it came from; empty for the one that holds the blob.
     """
 
     seq: int
@@ -65,12 +62,7 @@ class BlobRecord:
 
 @dataclass(frozen=True, slots=True)
 class DecodedBlob:
-    """The records of a blob in their order.
-
-    Attributes:
-        dim: 0 when there are no records and none was given.
-        headerless: Whether it is of the older form, without ``VE01``.
-    """
+    """The records of a blob in their order; ``dim`` is 0 when there are no records and none was given."""
 
     records: tuple[BlobRecord, ...]
     dim: int
@@ -79,12 +71,7 @@ class DecodedBlob:
 
 @dataclass(frozen=True, slots=True)
 class SpaceNote:
-    """What ``space.json`` says of all blobs beside it.
-
-    Attributes:
-        chunker: Version of the chunker that made the texts; empty where it is unknown.
-        revision: What the blobs are current to, as their source names it; empty where it is unknown.
-    """
+    """What ``space.json`` says of all blobs beside it; chunker and revision of the source are empty where unknown."""
 
     space: Space
     chunker: str = ""
@@ -103,12 +90,10 @@ def hash_of(name: str) -> str | None:
 
 
 def hashes_of(names: Iterable[str]) -> set[str]:
-    """The artifacts that blobs of these names belong to."""
     return {found for name in names if (found := hash_of(name)) is not None}
 
 
 def is_name(name: str) -> bool:
-    """Whether a transfer store can hold a file of this name."""
     return _ANY_NAME.fullmatch(name) is not None
 
 
@@ -123,7 +108,6 @@ def oversize(name: str) -> Skipped:
 
 
 def encode(records: Iterable[BlobRecord], dim: int) -> bytes:
-    """A blob of these records, whose vectors must have ``dim`` components."""
     parts = [HEADER]
     keys: set[tuple[str, int]] = set()
     for record in records:
@@ -147,11 +131,9 @@ def encode(records: Iterable[BlobRecord], dim: int) -> bytes:
 
 
 def decode(data: bytes, dim: int | None = None, *, normalise: bool = False) -> DecodedBlob:
-    """The records of a blob, with or without its header.
+    """The records of a blob, with or without its header; without a dim, by the only one with which it parses whole.
 
-    Args:
-        dim: Components of its vectors; None to find the only number with which it parses whole.
-        normalise: Accept vectors of any length and bring them to length 1.
+    With ``normalise``, vectors of any length are accepted and brought to length 1.
     """
     headerless = not data.startswith(HEADER)
     if not data:
@@ -177,11 +159,7 @@ def decode(data: bytes, dim: int | None = None, *, normalise: bool = False) -> D
 def infer_dim(blobs: Sequence[bytes]) -> int:
     """The dim of blobs that come without their note: the only one with which every one of them parses whole.
 
-    A few short blobs can be read in more than one way. Then that dim is taken, if it is alone, by which all vectors
-    are of unit length.
-
-    Args:
-        blobs: All of them, or many; those without records say nothing.
+    A few short blobs can be read in more than one way. Then it is the only dim by which all vectors have length 1.
     """
     blobs = [data for data in blobs if len(data) > _start(data)]
     candidates: Collection[int] = range(1, min(len(blobs[0]) // 4, LARGEST_DIM) + 1) if blobs else ()
@@ -201,7 +179,6 @@ def infer_dim(blobs: Sequence[bytes]) -> int:
 
 
 def encode_note(note: SpaceNote) -> bytes:
-    """``space.json``."""
     values = {"format": FORMAT, "model": note.space.model, "dim": note.space.dim, "chunker": note.chunker}
     if note.revision:
         values["revision"] = note.revision

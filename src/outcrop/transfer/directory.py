@@ -27,11 +27,7 @@ _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0
 
 
 class DirectoryTransfer(TransferStore):
-    """Implements :class:`outcrop.core.protocols.TransferStore`.
-
-    Args:
-        folder: Where ``vec`` is, or will be. Reading never creates it.
-    """
+    """Implements :class:`outcrop.core.protocols.TransferStore`. Reading never creates the folder."""
 
     def __init__(self, folder: Path) -> None:
         self._root = folder
@@ -136,7 +132,6 @@ class DirectoryTransfer(TransferStore):
 
 
 def is_export(folder: Path) -> bool:
-    """Whether a folder holds exported vectors."""
     try:
         names = [f"{blob.FOLDER}{path.name}" for path in (folder / blob.FOLDER).iterdir()]
     except OSError:

@@ -27,13 +27,7 @@ RECIPE = "export"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImportedArtifact:
-    """One artifact of an export.
-
-    Attributes:
-        entry: Its passages, as a store takes them; ``entry.ref`` has its hash and its first place.
-        members: Where it belongs, as a build would say.
-        vectors: float32 ``[n, dim]``, L2-normalised, one row a passage.
-    """
+    """An artifact of an export for a store; vectors are float32 ``[n, dim]``, L2-normalised, a row a passage."""
 
     entry: Entry
     members: list[Member]
@@ -75,11 +69,7 @@ def read_members(transfer: TransferStore) -> MembersFile | None:
 def import_export(
     source: Source, store: VectorStore, transfer: TransferStore, expected: Space, report: Report
 ) -> ImportReport:
-    """Fill the tables of an empty source from an export alone. Nothing is embedded.
-
-    Args:
-        expected: The embedder's space.
-    """
+    """Fill the tables of an empty source from an export of the embedder's space alone. Nothing is embedded."""
     started = time.perf_counter()
     found = read_members(transfer)
     if found is None:

@@ -36,13 +36,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class ExportedArtifact:
-    """What the file says of one artifact.
-
-    Attributes:
-        locations: One at least.
-        chunks: Its passages in the order of ``seq``, with empty texts: these are in its blob.
-        media: Of a media manifest.
-    """
+    """What the file says of one artifact: its passages in the order of ``seq``, with empty texts (see its blob)."""
 
     hash: str
     locations: Sequence[Location]
@@ -52,15 +46,7 @@ class ExportedArtifact:
 
 @dataclass(frozen=True, slots=True)
 class MembersFile:
-    """The whole file.
-
-    Attributes:
-        source: ``folder``, ``git`` or ``fossil``.
-        project: Slug of the repository that was exported.
-        revision: What the export is current to, as its source names it.
-        artifacts: By hash.
-        refused: Entries that cannot be used, and why.
-    """
+    """The whole file: type, slug and revision of the source, its artifacts by hash, and entries that were refused."""
 
     source: str
     project: str

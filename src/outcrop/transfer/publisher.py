@@ -71,8 +71,7 @@ class BlobPublisher(Publisher):
 def foreign_hashes(source: Source, transfer: TransferStore, space: Space, known: Collection[str]) -> frozenset[str]:
     """Artifacts that have a blob of this space, and that this copy of the source has never had.
 
-    Args:
-        known: What was indexed here before the build: an unknown artifact that was indexed here is gone.
+    Those that were indexed here before the build (``known``) are not foreign but gone.
     """
     note = sync.note_of(transfer)
     if note is None or note.space != space or not isinstance(source, Withholding):

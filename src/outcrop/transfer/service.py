@@ -51,11 +51,9 @@ def require_transfer(source: Source) -> TransferStore:
 
 
 def push(source: Source, store: VectorStore, remote: str | None, unpublished: bool = False) -> SyncReport:
-    """Give another copy of a repository the vectors of this one.
+    """Give another copy of a repository (None: the usual one) the vectors of this one.
 
-    Args:
-        remote: The other copy; None for the usual one.
-        unpublished: Also what is in commits that the other copy does not have (git).
+    In git, those of commits that the other copy does not have go only if ``unpublished``.
     """
     if source.type != "git":
         return _exchange(source, remote)
@@ -65,11 +63,7 @@ def push(source: Source, store: VectorStore, remote: str | None, unpublished: bo
 
 
 def pull(source: Source, space: Space, remote: str | None) -> SyncReport:
-    """Get the vectors (of the embedder's space) that another copy of a repository has; an import then reads them.
-
-    Args:
-        remote: The other copy; None for the usual one.
-    """
+    """Get the vectors of the embedder's space that another copy (None: the usual one) has; an import reads them."""
     if source.type != "git":
         return _exchange(source, remote)
     from outcrop.transfer.git import publish
@@ -92,11 +86,7 @@ def _exchange(source: Source, url: str | None) -> SyncReport:
 
 
 def export(source: Source, store: VectorStore, folder: Path | None) -> ExportReport:
-    """Write the vectors of an index to where they can travel.
-
-    Args:
-        folder: None for the repository itself, from where git or Fossil moves them.
-    """
+    """Write the vectors of an index to a folder, or to the repository itself, from where git or Fossil moves them."""
     from outcrop.transfer import folder_export, sync
     from outcrop.transfer.directory import DirectoryTransfer
     from outcrop.transfer.git import publish
@@ -128,10 +118,6 @@ def import_blobs(
 
     An export that holds something of what the source has gives vectors to that. One that has nothing in common with an
     empty source is imported with its own texts and paths.
-
-    Args:
-        space: The embedder's.
-        folder: Where the export is; None for what came with the repository.
     """
     from outcrop.transfer import blob, folder_export, sync
     from outcrop.transfer.directory import DirectoryTransfer

@@ -42,12 +42,9 @@ _log = logging.getLogger("outcrop.transfer.sync")
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """What of an index may leave.
+    """What of an index may leave: only artifacts that everybody may see.
 
     Attributes:
-        space: The space of its vectors.
-        revision: What the index is current to.
-        hashes: Artifacts that everybody may see; nothing else is ever exported.
         versions: Per artifact, the objects of the source that it was read from.
         paths: The artifact at each path that everybody may know; None where all may be known.
     """
@@ -66,11 +63,9 @@ def export(
     changed: Collection[str] | None = None,
     keep: Collection[str] = (),
 ) -> TransferCounts:
-    """Write one blob per artifact, and withdraw all others.
+    """Write one blob per artifact, and withdraw all others but those of ``keep``.
 
-    Args:
-        changed: The artifacts that changed since all blobs were current; None when that is not known.
-        keep: Artifacts whose blobs stay, although the store has nothing for them.
+    ``changed`` are the artifacts that changed since all blobs were current; None when that is not known.
     """
     space = outgoing.space
     wanted = set(outgoing.hashes)
@@ -108,9 +103,6 @@ def import_blobs(
 
     Texts, kinds, paths and lines come from the source itself; a blob gives the vector of each chunk that it has word
     for word. Blobs of another chunker are imported with their own chunks, until the next build cuts them anew.
-
-    Args:
-        expected: The embedder's space, of which the blobs have to be: questions are asked in it.
     """
     started = time.perf_counter()
     note = note_of(transfer)
@@ -170,9 +162,7 @@ def import_blobs(
 def normalise(store: VectorStore, transfer: TransferStore | None, expected: Space) -> NormaliseReport:
     """Bring stored vectors to length 1 in place, and every blob to the present form. No model is asked.
 
-    Args:
-        transfer: None where there are no blobs.
-        expected: The embedder's space, which blobs without a note are taken to be of.
+    Blobs without a note are taken to be of the embedder's space.
     """
     started = time.perf_counter()
     vectors = dropped = written = unchanged = 0
@@ -289,13 +279,9 @@ def _fingerprints(transfer: TransferStore, space: Space) -> dict[str, bytes]:
         return {}
     found: dict[str, bytes] = {}
     for name, data in transfer.read_all():
-        if isinstance(data, bytes) and data.startswith(blob.HEADER) and blob.hash_of(name) is not None:
-            try:
-                records = blob.decode(data, space.dim).records
-            except BlobError:
-                continue
-            if all(record.project == "" for record in records):
-                found[name] = _fingerprint(records)
+        records = _records(data, space.dim) if blob.hash_of(name) is not None else None
+        if records is not None and all(record.project == "" for record in records):
+            found[name] = _fingerprint(records)
     return found
 
 
@@ -316,27 +302,27 @@ def _normalise_blobs(transfer: TransferStore, expected: Space) -> tuple[int, int
     refused: list[Skipped] = []
     unchanged = 0
     for name, data in found.items():
+        records = _records(data, space.dim)
         if isinstance(data, Skipped):
             refused.append(data)
-            continue
-        try:
-            if _is_present_form(data, space.dim):
-                unchanged += 1
-            else:
+        elif records is not None and all(abs(np.linalg.norm(record.vector) - 1) <= EVEN for record in records):
+            unchanged += 1
+        else:
+            try:
                 adds[name] = blob.encode(blob.decode(data, space.dim, normalise=True).records, space.dim)
-        except BlobError as error:
-            refused.append(Skipped(name, SkipReason.BROKEN, error.what))
+            except BlobError as error:
+                refused.append(Skipped(name, SkipReason.BROKEN, error.what))
     if note is None and adds:
         adds[blob.NOTE] = blob.encode_note(SpaceNote(space))
     counts = transfer.replace(adds, ())
     return counts.added - (blob.NOTE in adds), unchanged, refused
 
 
-def _is_present_form(data: bytes, dim: int) -> bool:
-    if not data.startswith(blob.HEADER):
-        return False
+def _records(data: bytes | Skipped, dim: int) -> Sequence[BlobRecord] | None:
+    """Of a blob in the present form; None where it is not."""
+    if isinstance(data, Skipped) or not data.startswith(blob.HEADER):
+        return None
     try:
-        records = blob.decode(data, dim).records
+        return blob.decode(data, dim).records
     except BlobError:
-        return False
-    return all(abs(float(np.linalg.norm(record.vector)) - 1) <= EVEN for record in records)
+        return None

@@ -37,11 +37,7 @@ class ReportWriter:
 
 
 def capabilities_of(database: sqlite3.Connection, login: str) -> frozenset[str]:
-    """Every capability letter that a user has, directly or by inclusion.
-
-    Args:
-        login: ``nobody`` for a visitor who is not logged in. An unknown login has what ``nobody`` has.
-    """
+    """Every capability letter of a user, directly or by inclusion. An unknown login has those of ``nobody``."""
     return _expand(dict(_users(database)), login)
 
 

@@ -63,12 +63,8 @@ class Post:
 class PublicArtifacts:
     """Everything public at one moment, by reference.
 
-    Attributes:
-        tip: The check-in that files are taken from, or None without any.
-        wiki: Latest version by page name.
-        technotes: Latest version by technote id.
-        tickets: Changes, oldest first, by ticket uuid.
-        posts: By hash of the latest edit.
+    The tip is the check-in of the files. Latest versions of wiki pages and technotes are by name and id, changes of a
+    ticket (oldest first) by its uuid, posts by the hash of their latest edit.
     """
 
     tip: Structured | None
@@ -105,7 +101,6 @@ class PublicArtifacts:
 
 
 def ticket_version(changes: Iterable[Structured]) -> str:
-    """Changes with each change of a ticket."""
     return _digest([item.uuid for item in changes])
 
 
@@ -114,7 +109,6 @@ def _digest(parts: Sequence[str]) -> str:
 
 
 def read_public(database: sqlite3.Connection, branch: str | None) -> PublicArtifacts:
-    """Everything public; the tip is of a branch, None for the repository's main branch."""
     return PublicArtifacts(
         tip=find_tip(database, branch),
         wiki=_latest(database, "wiki-"),
@@ -213,7 +207,6 @@ def foreign(database: sqlite3.Connection, hashes: Collection[str]) -> frozenset[
 
 
 def tip_files(database: sqlite3.Connection, tip: Structured) -> list[FileCard]:
-    """The files of a check-in."""
     cards = _cards(database, tip, "check-in")
     baseline = baseline_of(cards)
     if baseline is None:

@@ -36,11 +36,7 @@ _PROSE_SUFFIX = ".md"
 
 
 class FossilSource(FileSource, Withholding):
-    """Implements :class:`outcrop.core.protocols.Source`.
-
-    Args:
-        branch: The branch whose tip gives the files; None for the repository's main branch.
-    """
+    """Implements :class:`outcrop.core.protocols.Source`. Without a branch, the files are of the main branch."""
 
     type = "fossil"
 
@@ -151,12 +147,11 @@ class FossilSource(FileSource, Withholding):
 
 
 def _is_structured(ref: Ref) -> bool:
-    """Whether the text is in a structured artifact: only of a file is the size known before it is read."""
+    # Only of a file is the size known before it is read.
     return ref.size is None
 
 
 def _refuse_blob(path: str, blob: Blob | None, limit: int) -> Skipped | None:
-    """Why the content of a file cannot or must not be read, or None."""
     if blob is None or blob.size < 0:
         return Skipped(path, SkipReason.UNREADABLE, "its content never arrived in this copy of the repository")
     if blob.private or blob.shunned:

@@ -17,7 +17,6 @@ _TreeEntry = tuple[bytes, bytes, str, int | None]
 
 
 def resolve(repository: Repository, rev: str) -> str:
-    """The full id of the commit that ``rev`` names."""
     if rev.startswith("-"):
         raise SourceError(f"{rev} is not the name of a commit", "Name a branch, a tag or a commit id")
     output, errors = start(repository, "rev-parse", "--verify", f"{rev}^{{commit}}").communicate()
@@ -35,7 +34,6 @@ def blobs_by_path(repository: Repository, commit: str) -> dict[str, str]:
 
 
 def collect(repository: Repository, commit: str, options: Options, selection: Selection) -> Collector:
-    """Everything that the commit's tree holds."""
     files = Collector(selection)
     if commit == UNBORN:
         return files

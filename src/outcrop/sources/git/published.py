@@ -20,12 +20,7 @@ REMOTE = "origin"
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A commit that the remote has.
-
-    Attributes:
-        url: Address of the remote, as git would use it.
-        commit: The newest commit known to be there that is, or that leads to, the requested one.
-    """
+    """The newest commit known to be at the remote (``url``) that is, or that leads to, the requested one."""
 
     repository: Repository
     url: str
@@ -46,12 +41,7 @@ class Publication:
 
 
 class PublishedRemote:
-    """The remote of a repository, read again whenever HEAD or a branch of the remote moved.
-
-    Args:
-        root: A folder of the repository; where it is none, or cannot be used, nothing is published.
-        commit: The commit whose files are looked up.
-    """
+    """The remote of the repository at ``root``, if it is one, read again whenever HEAD or a remote branch moved."""
 
     def __init__(self, root: Path, commit: str = "HEAD") -> None:
         self._commit = commit

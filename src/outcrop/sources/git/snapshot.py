@@ -43,12 +43,10 @@ class Snapshot:
 
     Attributes:
         prefix: Path of its top inside the outermost working tree, with a trailing slash; empty for that one itself.
-        head: The commit it is at, or ``unborn``.
         staged: Paths that differ between commit and index and not on disk, with their blob ids.
         changed: Tracked paths whose file on disk is not what the index says, deleted files and conflicts included.
         untracked: Files that git neither tracks nor ignores; a trailing slash marks a repository inside this one.
         index: The output of ``ls-files``.
-        absent_submodules: Paths of submodules that are not checked out.
     """
 
     repository: Repository
@@ -95,7 +93,6 @@ def read_snapshots(repository: Repository, prefix: bytes = b"") -> list[Snapshot
 
 
 def _query(repository: Repository) -> tuple[bytes, bytes]:
-    """Both outputs, computed at the same time."""
     index_process = start(repository, "ls-files", "-z", "-s", "-t")
     status_process = start(
         repository,

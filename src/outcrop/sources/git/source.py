@@ -31,11 +31,7 @@ _SLICE = 1024
 class GitSource(FileSource):
     """Implements :class:`outcrop.core.protocols.Source`.
 
-    Args:
-        root: Any folder of the working tree; the whole repository is the source. Or a bare repository, of which the
-            commit at HEAD is the source.
-        rev: A commit to look at instead of the working tree.
-        repository: The repository at ``root``, where it is known already.
+    The source is the whole working tree around ``root``, or one commit (``rev``; of a bare repository that at HEAD).
     """
 
     type = "git"
@@ -191,7 +187,6 @@ class GitSource(FileSource):
         return f"{commit}+{mark[:8]}" if mark else commit
 
     def _fixed_commit(self) -> str | None:
-        """The commit that is the source, or None when the working tree is."""
         if self._commit is not None or not self._repository.bare:
             return self._commit
         return find_commit(self._repository, "HEAD") or UNBORN

@@ -53,7 +53,6 @@ class WorkingFiles:
         return self._observe_disk(Collector(self._selection), seen, thorough=False)
 
     def collect(self, seen: Mapping[str, FileState]) -> tuple[dict[bytes, str], Collector]:
-        """The same, and every file."""
         files = Collector(self._selection)
         self._collect_clean(files)
         return self._observe_disk(files, seen, thorough=True), files

@@ -29,12 +29,7 @@ _REFUSAL = b"pragma uv-pull-only"
 
 
 def exchange(repository: Path, url: str | None = None) -> SyncReport:
-    """Give both copies the latest of every unversioned file.
-
-    Args:
-        repository: The repository file.
-        url: The other copy; None for that of the last synchronisation.
-    """
+    """Give both copies (without a URL: that of the last synchronisation) the latest of every unversioned file."""
     moved = _MOVED.findall(_run(repository, "sync", *([url] if url else []), "--verbose", folder=None))
     with TemporaryDirectory() as folder:
         # Requests and replies are written to files; they hold proof of the login, and go with the folder.
@@ -74,7 +69,6 @@ def _run(repository: Path, *arguments: str, folder: Path | None) -> str:
 
 
 def _owner(repository: Path) -> str:
-    """The login of the repository's owner in this copy."""
     try:
         with opened(repository) as database:
             found = rows(database, "SELECT login FROM user WHERE cap GLOB '*s*' ORDER BY uid LIMIT 1")

@@ -12,9 +12,7 @@ from outcrop.vcs.git import Repository, finish, first_line, start
 def objects(repository: Repository, commits: Collection[str], without: Sequence[str] = ()) -> frozenset[str]:
     """Every object in the trees of these commits, those included that a partial clone does not have.
 
-    Args:
-        commits: Each by itself, without its history; with ``without``, together with their histories.
-        without: Leave out what these commits hold.
+    With ``without``: in the trees of their histories too, but what those commits and their histories hold.
     """
     if not commits:
         return frozenset()

@@ -72,12 +72,7 @@ def run(
     timeout: float = TRANSFER_TIMEOUT,
     variables: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Run git where it may use a network, and return its output.
-
-    Args:
-        what: What it does, for messages.
-        variables: Added to the environment.
-    """
+    """Run git where it may use a network, and return its output; ``what`` it does is for messages."""
     interactive = is_interactive()
     place = [f"--git-dir={repository.git_dir}"]
     if not repository.bare:

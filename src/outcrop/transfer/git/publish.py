@@ -86,12 +86,7 @@ def export(source: Source, store: VectorStore) -> TransferCounts:
 
 
 def push(source: Source, store: VectorStore, remote: str | None, unpublished: bool = False) -> SyncReport:
-    """Merge the vectors of an index into a remote's.
-
-    Args:
-        remote: Name or address; None for ``origin``, or the only one.
-        unpublished: Also what is in commits that the remote does not have.
-    """
+    """Merge the vectors of an index into a remote's; see :func:`outcrop.transfer.service.push`."""
     repository = repository_of(source)
     going = outgoing(source, store)
     places = find_remote(repository, remote).destinations()
@@ -173,8 +168,7 @@ def _alive(repository: Repository) -> frozenset[str]:
 def _allowed(remote: GitRemote, there: Advertised, known: frozenset[str], unpublished: bool) -> frozenset[str]:
     """Objects that the remote has already, as far as this clone can tell, or that it may have all the same.
 
-    Args:
-        known: Commits of its branches that are in this clone.
+    ``known`` are the commits of its branches that are in this clone.
     """
     repository = remote.repository
     head = _head(repository)
@@ -226,7 +220,6 @@ def _check_space(theirs: GitTransfer, space: Space, remote: GitRemote) -> None:
 
 
 def _differing(some: Mapping[str, str], others: Mapping[str, str]) -> int:
-    """Blobs that are not the same in another set."""
     return sum(others.get(name) != found for name, found in some.items() if blob.hash_of(name) is not None)
 
 

@@ -30,11 +30,9 @@ _FAST = ("-c", "core.compression=1", "-c", "pack.compression=1")
 
 
 class GitTransfer(TransferStore):
-    """Implements :class:`outcrop.core.protocols.TransferStore`.
+    """Implements :class:`outcrop.core.protocols.TransferStore` with the files of the ref, which every change moves.
 
-    Args:
-        commit: Begin with the files of this commit (None: no files), and keep changes off the ref until
-            :meth:`publish`. Left out, the files are those of the ref, and every change moves it.
+    With a commit it begins with the files of that commit (None: no files) and moves the ref at :meth:`publish` only.
     """
 
     def __init__(self, repository: Repository, commit: str | None = "") -> None:
@@ -127,7 +125,6 @@ class GitTransfer(TransferStore):
 
 
 def delete_ref(repository: Repository, ref: str) -> None:
-    """Delete a ref, where it is there."""
     start(repository, "update-ref", "-d", ref).communicate()
 
 
@@ -176,11 +173,7 @@ def _write(repository: Repository, data: bytes, *arguments: str) -> bytes:
 
 
 def _set_ref(repository: Repository, commit: str, before: str | None) -> None:
-    """Make the ref name a commit. No reflog is begun, also where the user wants one for every ref.
-
-    Args:
-        before: What it has to name until then; None for anything.
-    """
+    """Move the ref to a commit, if it names ``before`` (None: anything). No reflog is begun, whatever the settings."""
     expected = () if before is None else (before,)
     process = start(repository, "-c", "core.logAllRefUpdates=false", "update-ref", REF, commit, *expected)
     _, errors = process.communicate()
