@@ -49,39 +49,20 @@ class Observation:
     refusal: Skipped | None = None
 
 
-def observe(
-    name: bytes, path: str, limit: int, status: os.stat_result, known: FileState | None, digest: Digest, thorough: bool
-) -> Observation:
-    """Look at a file (``name`` on disk, ``path`` in the index) and read it only if its state is not the known one.
-
-    Unless ``thorough``, a file that certainly changed is not read, and has an item of its size and time.
-    """
-    if known is not None and is_unchanged(known, status):
-        return Observation(known.hash, known)
-    surrogate = f"?{status.st_size}-{_time_of(status)}"
-    if not thorough and (known is None or known.size != status.st_size):
-        return Observation(surrogate)
-    content = read_file(name, path, limit)
-    if isinstance(content, Skipped):
-        return Observation(surrogate if content.reason is SkipReason.UNREADABLE else None, refusal=content)
-    state = _state_of(content, digest)
-    return Observation(state.hash, state)
-
-
 def is_unchanged(known: FileState, status: os.stat_result) -> bool:
     """Whether the hash of a state still holds, judged without reading."""
-    return (known.size, known.mtime_ns, known.inode) == (status.st_size, _time_of(status), status.st_ino)
+    return (known.size, known.mtime_ns, known.inode) == (status.st_size, time_of(status), status.st_ino)
 
 
-def _time_of(status: os.stat_result) -> int:
+def time_of(status: os.stat_result) -> int:
     # The later of both times, so that restoring an old mtime shows too.
     return max(status.st_mtime_ns, status.st_ctime_ns)
 
 
-def _state_of(content: FileContent, digest: Digest) -> FileState:
+def state_of(content: FileContent, digest: Digest) -> FileState:
     # A file may be written once more within the same tick of the file system's clock, and then look the same. So a file
     # that changed just before it was read is not trusted. A time far in the future is no sign of a recent write.
-    changed = _time_of(content.status)
+    changed = time_of(content.status)
     tick = _FINE_NS if changed % 1_000_000 else _COARSE_NS
     time_ns = UNTRUSTED if abs(content.clock_ns - changed) < tick else changed
     return FileState(content.status.st_size, time_ns, content.status.st_ino, digest(content.data))

@@ -10,7 +10,7 @@ from pathlib import Path
 from outcrop.core.model import Artifact, FileState, Listing, Ref, Skipped, SkipReason
 from outcrop.core.protocols import override
 from outcrop.errors import NotARepository, SourceError
-from outcrop.sources.file_state import is_unchanged, observe, read_file, refuse_error, refuse_status
+from outcrop.sources.file_state import read_file, refuse_error
 from outcrop.sources.ignore import NO_RULES, Levels, Rules, add_level, compile_globs, compile_rules, verdict
 from outcrop.sources.options import Options
 from outcrop.sources.paths import IGNORE_FILE, INTERNAL, to_slug, to_text
@@ -58,28 +58,27 @@ class FolderSource(FileSource):
     def watch_paths(self) -> WatchPaths:
         """The folder and every folder in it that is entered."""
         entered: list[bytes] = []
-        for _ in self._walk(Collector(self._selection), {}, entered):
+        for _ in self._walk(Collector(self._selection), entered):
             pass
         return WatchPaths(frozenset(os.fsdecode((self._base + folder).rstrip(b"/") or b"/") for folder in entered))
 
     @override
     def revision(self, seen: Mapping[str, FileState]) -> str:
-        return self._revision(self._collect(seen, seen, thorough=False))
+        return self._revision(self._collect(seen, thorough=False))
 
     @override
     def artifacts(self, seen: Mapping[str, FileState]) -> Listing:
-        files = self._collect(seen, {}, thorough=True)
+        files = self._collect(seen, thorough=True)
         return files.listing(self._revision(files), self._read_files)
 
     @override
     def _read_files(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
         return (self._selection.read_disk(self._base, ref, digest) for ref in refs)
 
-    def _collect(self, seen: Mapping[str, FileState], accepted: Mapping[str, FileState], thorough: bool) -> Collector:
+    def _collect(self, seen: Mapping[str, FileState], thorough: bool) -> Collector:
         files = Collector(self._selection)
-        for path, name, status in self._walk(files, accepted):
-            limit = self._selection.limit(path)
-            files.observed(path, observe(name, path, limit, status, seen.get(path), digest, thorough))
+        for path, name in self._walk(files):
+            files.observed(path, self._selection.observe(name, path, seen.get(path), digest, thorough))
         return files
 
     def _revision(self, files: Collector) -> str:
@@ -88,13 +87,10 @@ class FolderSource(FileSource):
             lines.append(f"\0settings\0{self._options.mark}\n")
         return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()[:16]
 
-    def _walk(
-        self, files: Collector, accepted: Mapping[str, FileState], entered: list[bytes] | None = None
-    ) -> Iterator[tuple[str, bytes, os.stat_result]]:
-        """Every regular file that rules and names let through. Ignored folders are not entered, links not followed.
+    def _walk(self, files: Collector, entered: list[bytes] | None = None) -> Iterator[tuple[str, bytes]]:
+        """Path and name on disk of everything that rules let through but folders; ignored folders are not entered.
 
-        Unchanged files in ``accepted`` are not judged by their names again. ``entered`` takes the folders that were
-        entered, from the root and with a slash at the end.
+        ``entered`` takes the folders that were entered, from the root and with a slash at the end.
         """
         root = self._base
         fixed = len(self._settings)
@@ -131,33 +127,11 @@ class FolderSource(FileSource):
                 if excluded:
                     files.skip(Skipped(path, SkipReason.EXCLUDED, BY_RULE))
                 elif not is_folder:
-                    status = self._status(path, entry, files, accepted.get(path))
-                    if status is not None:
-                        yield path, entry.path, status
+                    yield path, entry.path
                 elif excluded is None and name in DEFAULT_FOLDERS:
                     files.skip(Skipped(path, SkipReason.EXCLUDED, "left out by default"))
                 else:
                     pending.append((inside + b"/", path + "/", git, own))
-
-    def _status(
-        self, path: str, entry: os.DirEntry[bytes], files: Collector, known: FileState | None
-    ) -> os.stat_result | None:
-        """The status of a file that may be read, or None after noting why it may not."""
-        try:
-            status = entry.stat(follow_symlinks=False)
-        except OSError as error:
-            files.skip(refuse_error(error, path))
-            return None
-        if known is not None and is_unchanged(known, status):
-            return status
-        # First what costs nothing to know: a symbolic link is reported as one, whatever its name.
-        refusal = refuse_status(status, path, self._selection.limit(path))
-        if refusal is None or refusal.reason is SkipReason.OVERSIZE:
-            refusal = self._selection.refuse_name(path) or refusal
-        if refusal is None:
-            return status
-        files.skip(refusal)
-        return None
 
 
 def _load_rules(name: bytes) -> Rules:

@@ -144,10 +144,7 @@ class PathFilter:
     """
 
     def __init__(
-        self,
-        rules: Mapping[bytes, Rules],
-        strongest: Rules = NO_RULES,
-        default_folders: frozenset[bytes] = frozenset(),
+        self, rules: Mapping[bytes, Rules], strongest: Rules = NO_RULES, default_folders: frozenset[bytes] = frozenset()
     ) -> None:
         self._rules = {folder: found for folder, found in rules.items() if found}
         self._outermost: Levels = ((0, strongest),) if strongest else ()

@@ -32,28 +32,19 @@ def resolve(refs: Iterable[Ref], skipped: Iterable[Skipped], read: Read) -> tupl
     candidates = [ref for ref in refs if _may_be_manifest(ref)]
     if not candidates:
         return refs, refused
-    found: dict[str, Manifest] = {}
-    verdicts: dict[str, Ref | Skipped] = {}
-    for ref, outcome in zip(candidates, read(candidates), strict=True):
-        judged = _judge(ref, outcome)
-        if isinstance(judged, Manifest):
-            found[ref.path or ""] = judged
-        else:
-            verdicts[ref.path or ""] = judged
-    files = {ref.path or "": ref for ref in refs if (ref.path or "") not in found}
+    found = {ref.path or "": _judge(ref, outcome) for ref, outcome in zip(candidates, read(candidates), strict=True)}
+    files = {ref.path or "": ref for ref in refs if not isinstance(found.get(ref.path or ""), Manifest)}
     left_out = {item.path: item for item in refused}
-    first: dict[str, Ref] = {}
-    for ref in candidates:
-        path = ref.path or ""
-        if path in found:
-            verdict = _with_transcript(ref, found[path], files, left_out)
-            verdicts[path] = verdict
-            if isinstance(verdict, Ref):
-                first.setdefault(verdict.hash, verdict)
-    claimed = {ref.transcript.path for ref in verdicts.values() if isinstance(ref, Ref) and ref.transcript}
+    verdicts = {
+        ref.path: _with_transcript(ref, one, files, left_out) if isinstance(one, Manifest) else one
+        for ref, one in zip(candidates, found.values(), strict=True)
+    }
+    joined = [ref for ref in verdicts.values() if isinstance(ref, Ref) and ref.transcript]
+    first = {ref.hash: ref for ref in reversed(joined)}
+    claimed = {ref.transcript.path for ref in joined if ref.transcript}
     kept: list[Ref] = []
     for ref in refs:
-        resolved = verdicts.get(ref.path or "", ref)
+        resolved = verdicts.get(ref.path, ref)
         one = first.get(ref.hash)
         if isinstance(resolved, Skipped):
             refused.append(resolved)

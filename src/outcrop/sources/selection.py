@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 
 from outcrop.core.model import Artifact, FileState, Kind, Listing, Ref, Skipped, SkipReason
 from outcrop.core.protocols import Source, override
 from outcrop.sources import media
-from outcrop.sources.file_state import Digest, Observation, read_inside
+from outcrop.sources.file_state import (
+    Digest,
+    Observation,
+    is_unchanged,
+    read_file,
+    read_inside,
+    refuse_error,
+    refuse_status,
+    state_of,
+    time_of,
+)
 from outcrop.sources.ignore import PathFilter, compile_globs
 from outcrop.sources.options import NOTEBOOK_ALLOWANCE, Options
 from outcrop.sources.paths import to_bytes, to_text
@@ -70,6 +81,36 @@ class Selection:
         if address != ref.hash:
             ref = Ref(address, ref.kind, ref.path, address, len(content.data))
         return self.to_artifact(ref, path, content.data)
+
+    def observe(self, name: bytes, path: str, known: FileState | None, digest: Digest, thorough: bool) -> Observation:
+        """Look at a file (``name`` on disk, ``path`` in the index) and read it only if its state is not the known one.
+
+        Unless ``thorough``, a file that certainly changed is not read, and has an item of its size and time.
+        """
+        limit = self.limit(path)
+        try:
+            status = os.lstat(name)
+        except OSError as error:
+            gone = refuse_error(error, path)
+            return Observation(None, refusal=None if gone.reason is SkipReason.VANISHED else gone)
+        is_known = known is not None and is_unchanged(known, status)
+        if thorough or not is_known:
+            # A symbolic link is reported as one, whatever its name; a large file by its name first.
+            refusal = refuse_status(status, path, limit)
+            if refusal is None or refusal.reason is SkipReason.OVERSIZE:
+                refusal = self.refuse_name(path) or refusal
+            if refusal is not None:
+                return Observation(None, refusal=refusal)
+        if known is not None and is_known:
+            return Observation(known.hash, known)
+        surrogate = f"?{status.st_size}-{time_of(status)}"
+        if not thorough and (known is None or known.size != status.st_size):
+            return Observation(surrogate)
+        content = read_file(name, path, limit)
+        if isinstance(content, Skipped):
+            return Observation(surrogate if content.reason is SkipReason.UNREADABLE else None, refusal=content)
+        state = state_of(content, digest)
+        return Observation(state.hash, state)
 
     def _may_hold_secrets(self, path: str) -> bool:
         return self._secrets_in.ignored_by(to_bytes(path)) is not None

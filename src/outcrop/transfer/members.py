@@ -57,12 +57,7 @@ class MembersFile:
 
 def encode(members: MembersFile) -> bytes:
     """The file, an artifact a line, in the order of their hashes."""
-    head = {
-        "format": FORMAT,
-        "source": members.source,
-        "project": members.project,
-        "revision": members.revision,
-    }
+    head = {"format": FORMAT, "source": members.source, "project": members.project, "revision": members.revision}
     lines = [json.dumps(_values(artifact)) for _, artifact in sorted(members.artifacts.items())]
     return (json.dumps(head)[:-1] + ', "artifacts": [\n' + ",\n".join(lines) + "\n]}\n").encode()
 

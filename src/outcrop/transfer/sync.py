@@ -305,7 +305,7 @@ def _normalise_blobs(transfer: TransferStore, expected: Space) -> tuple[int, int
         records = _records(data, space.dim)
         if isinstance(data, Skipped):
             refused.append(data)
-        elif records is not None and all(abs(np.linalg.norm(record.vector) - 1) <= EVEN for record in records):
+        elif records is not None and all(abs(float(np.linalg.norm(record.vector)) - 1) <= EVEN for record in records):
             unchanged += 1
         else:
             try:

@@ -15,20 +15,8 @@ from functools import cached_property
 from outcrop.core.model import Kind, Ref
 from outcrop.errors import ArtifactUnreadable, SourceError
 from outcrop.sources.paths import to_text
+from outcrop.vcs import fossil_artifacts as artifacts
 from outcrop.vcs.fossil import content, has_table, look_up, rows, setting
-from outcrop.vcs.fossil_artifacts import (
-    Card,
-    FileCard,
-    baseline_of,
-    files_of,
-    merge_files,
-    parse_cards,
-    post_text,
-    technote_text,
-    text_of,
-    ticket_text,
-    title_of,
-)
 
 _PUBLIC = "NOT IN (SELECT rid FROM private) AND b.uuid NOT IN (SELECT uuid FROM shun)"
 _TAGGED = "FROM tag t JOIN tagxref x USING(tagid) JOIN blob b ON b.rid = x.rid"
@@ -122,9 +110,7 @@ def find_tip(database: sqlite3.Connection, branch: str | None) -> Structured | N
     """The latest public check-in of a branch; None in a repository without any public check-in."""
     name = branch or setting(database, "main-branch") or "trunk"
     found = rows(
-        database,
-        f"SELECT b.uuid, b.rid {_CHECKED_IN} = ? ORDER BY e.mtime DESC, b.rid DESC LIMIT 1",
-        (f"sym-{name}",),
+        database, f"SELECT b.uuid, b.rid {_CHECKED_IN} = ? ORDER BY e.mtime DESC, b.rid DESC LIMIT 1", (f"sym-{name}",)
     )
     if found:
         return Structured(*found[0])
@@ -206,16 +192,16 @@ def foreign(database: sqlite3.Connection, hashes: Collection[str]) -> frozenset[
     return frozenset(hashes) - known
 
 
-def tip_files(database: sqlite3.Connection, tip: Structured) -> list[FileCard]:
+def tip_files(database: sqlite3.Connection, tip: Structured) -> list[artifacts.FileCard]:
     cards = _cards(database, tip, "check-in")
-    baseline = baseline_of(cards)
+    baseline = artifacts.baseline_of(cards)
     if baseline is None:
-        return files_of(cards)
+        return artifacts.files_of(cards)
     blob = look_up(database, [baseline]).get(baseline)
     if blob is None:
         raise ArtifactUnreadable(f"check-in {tip.uuid[:10]} builds on {baseline[:10]}, which is not in this repository")
     base = _cards(database, Structured(baseline, blob.rid), "check-in")
-    return merge_files(files_of(base), files_of(cards))
+    return artifacts.merge_files(artifacts.files_of(base), artifacts.files_of(cards))
 
 
 def read_structured(database: sqlite3.Connection, ref: Ref, public: PublicArtifacts) -> tuple[Ref, bytes] | None:
@@ -227,7 +213,7 @@ def read_structured(database: sqlite3.Connection, ref: Ref, public: PublicArtifa
         changes = public.tickets.get(ref.hash)
         if changes is None:
             return None
-        text = ticket_text(_cards(database, change, "ticket change") for change in changes)
+        text = artifacts.ticket_text(_cards(database, change, "ticket change") for change in changes)
         return replace(ref, version=ticket_version(changes)), text
     if ref.kind is Kind.FORUM:
         post = public.posts.get(ref.hash)
@@ -236,21 +222,21 @@ def read_structured(database: sqlite3.Connection, ref: Ref, public: PublicArtifa
     if page is None:
         return None
     if ref.kind is Kind.WIKI:
-        return ref, text_of(_cards(database, page, "wiki page"))
-    return ref, technote_text(_cards(database, page, "technote"))
+        return ref, artifacts.text_of(_cards(database, page, "wiki page"))
+    return ref, artifacts.technote_text(_cards(database, page, "technote"))
 
 
 def _read_post(database: sqlite3.Connection, post: Post) -> bytes:
     """The title of its thread, then its text; empty where the post was deleted."""
-    text = text_of(_cards(database, post.edit, "forum post"))
+    text = artifacts.text_of(_cards(database, post.edit, "forum post"))
     if not text.strip():
         return b""
-    title = title_of(_cards(database, post.root, "forum post"))
-    return post_text(title, [text], titled=post.edit == post.root)
+    title = artifacts.title_of(_cards(database, post.root, "forum post"))
+    return artifacts.post_text(title, [text], titled=post.edit == post.root)
 
 
-def _cards(database: sqlite3.Connection, item: Structured, what: str) -> list[Card]:
+def _cards(database: sqlite3.Connection, item: Structured, what: str) -> list[artifacts.Card]:
     try:
-        return parse_cards(content(database, item.uuid, item.rid))
+        return artifacts.parse_cards(content(database, item.uuid, item.rid))
     except ArtifactUnreadable as error:
         raise ArtifactUnreadable(f"{what} {item.uuid[:10]}: {error.what}", error.fix) from error

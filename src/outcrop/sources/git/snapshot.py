@@ -97,13 +97,7 @@ def _query(repository: Repository) -> tuple[bytes, bytes]:
     status_process = start(
         repository,
         *filters_off(repository),
-        "status",
-        "--porcelain=v2",
-        "-z",
-        "--branch",
-        "--no-ahead-behind",
-        "--no-renames",
-        "--untracked-files=all",
+        *"status --porcelain=v2 -z --branch --no-ahead-behind --no-renames --untracked-files=all".split(),
         "--ignore-submodules=all",
     )
     try:

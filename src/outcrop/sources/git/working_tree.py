@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from outcrop.core.model import FileState, Skipped, SkipReason
-from outcrop.sources.file_state import Observation, observe, read_file, refuse_error, refuse_status
+from outcrop.sources.file_state import read_file
 from outcrop.sources.folder import RULES_LIMIT
 from outcrop.sources.git.snapshot import Snapshot
 from outcrop.sources.ignore import PathFilter, Rules, compile_globs, compile_rules
@@ -61,7 +61,8 @@ class WorkingFiles:
         # Ignore files count even where they exclude themselves.
         items = dict(self._rule_items)
         for file in self._disk_files(files):
-            found = self._observe(file, seen.get(file.path), thorough)
+            digest = partial(blob_id, object_format=file.object_format)
+            found = self._selection.observe(self._base + file.name, file.path, seen.get(file.path), digest, thorough)
             files.observed(file.path, found)
             item = found.item or ("gone" if file.tracked else None)
             if item is not None:
@@ -110,19 +111,6 @@ class WorkingFiles:
                     files.skip(Skipped(path, SkipReason.EXCLUDED, "a repository of its own, and no submodule"))
                 else:
                     yield _DiskFile(name, path, False, object_format)
-
-    def _observe(self, file: _DiskFile, known: FileState | None, thorough: bool) -> Observation:
-        name, limit = self._base + file.name, self._selection.limit(file.path)
-        try:
-            status = os.lstat(name)
-        except OSError as error:
-            gone = refuse_error(error, file.path)
-            return Observation(None, refusal=None if gone.reason is SkipReason.VANISHED else gone)
-        refusal = refuse_status(status, file.path, limit)
-        if refusal is not None:
-            return Observation(None, refusal=refusal)
-        digest = partial(blob_id, object_format=file.object_format)
-        return observe(name, file.path, limit, status, known, digest, thorough)
 
     def _rules(self) -> dict[bytes, Rules]:
         """The ignore files that git lists, and the outermost one even where git ignores it, by folder."""

@@ -83,15 +83,9 @@ class GitRemote:
         repository = self.repository
         _clear_abandoned(repository)
         incoming = f"{INCOMING}{os.getpid()}"
-        switches = [
-            *_progress_switch(),
-            "--no-tags",
-            "--no-write-fetch-head",
-            "--no-recurse-submodules",
-            "--no-auto-maintenance",
-            # A refspec of the user's own would move our ref before what is only here is copied over.
-            "--refmap=",
-        ]
+        # Without --refmap a refspec of the user's own would move our ref before what is only here is copied over.
+        plain = "--no-tags --no-write-fetch-head --no-recurse-submodules --no-auto-maintenance --refmap=".split()
+        switches = [*_progress_switch(), *plain]
         if repository.is_partial():
             # Blobs that a partial clone leaves out are what is wanted here.
             switches.append("--no-filter")
@@ -116,27 +110,16 @@ class GitRemote:
         Returns:
             False when another push was faster.
         """
-        # Deltas between vectors save nothing and cost minutes.
-        arguments = (
-            "-c",
-            "pack.window=0",
-            "push",
-            *_progress_switch(),
-            "--porcelain",
-            "--no-verify",
-            "--no-signed",
-            "--no-follow-tags",
-            "--recurse-submodules=no",
-            f"--force-with-lease={REF}:{expected or ''}",
-            self.name,
-            f"{commit}:{REF}",
-        )
+        # Without a window git looks for no deltas: between vectors they save nothing and cost minutes.
+        plain = "--porcelain --no-verify --no-signed --no-follow-tags --recurse-submodules=no".split()
+        lease = f"--force-with-lease={REF}:{expected or ''}"
+        push = ("-c", "pack.window=0", "push", *_progress_switch(), *plain, lease, self.name, f"{commit}:{REF}")
         # Git takes the commit for the child of the other, and does not send again what that one holds: of commits
         # without parents it compares nothing.
         grafts = "" if expected is None else f"{commit} {expected}\n"
         try:
             with _variable("GIT_GRAFT_FILE", grafts) as variables:
-                run(self.repository, arguments, f"push to {self.shown}", variables=variables)
+                run(self.repository, push, f"push to {self.shown}", variables=variables)
         except LostRace:
             return False
         return True
