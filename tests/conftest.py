@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fossil_program import Bestiary, build_bestiary
+from fossil_program import SampleRepository, build_sample_repository
 from repositories import ISOLATED
 
 # A shell that runs the tests in the background has Ctrl-C ignored, and so would every program that they start.
@@ -39,8 +39,8 @@ def model_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def bestiary(tmp_path_factory: pytest.TempPathFactory) -> Bestiary:
+def sample(tmp_path_factory: pytest.TempPathFactory) -> SampleRepository:
     """A Fossil repository with one of everything, made once a run. Tests that change it take a copy."""
     if shutil.which("fossil") is None:
         pytest.skip("the fossil program is not installed")
-    return build_bestiary(tmp_path_factory.mktemp("fossil"))
+    return build_sample_repository(tmp_path_factory.mktemp("fossil"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fossil_program import Bestiary
+from fossil_program import SampleRepository
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -126,8 +126,8 @@ def test_nothing_of_this_machine_is_in_it(index: Index) -> None:
 FILES = frozenset({Kind.DOC, Kind.CODE, Kind.INSTRUCTION, Kind.MEDIA, Kind.API})
 
 
-def test_a_reader_of_some_kinds_learns_of_these_alone(bestiary: Bestiary, tmp_path: Path) -> None:
-    with outcrop.open(bestiary.copy(tmp_path), settings={"embedder": "hash"}) as index:
+def test_a_reader_of_some_kinds_learns_of_these_alone(sample: SampleRepository, tmp_path: Path) -> None:
+    with outcrop.open(sample.copy(tmp_path), settings={"embedder": "hash"}) as index:
         index.build()
         whole = look(index)
         assert {it.name for it in whole.kinds} > {"wiki", "technote", "ticket", "forum", "code"}
@@ -141,20 +141,20 @@ def test_a_reader_of_some_kinds_learns_of_these_alone(bestiary: Bestiary, tmp_pa
             text = to_json(part)
             assert ("Feeding times" in text) is False
             assert ("docs" in {it.name for tree in part.folders for it in tree.children}) == (Kind.DOC in kinds)
-            assert (bestiary.tip in text) == (Kind.CODE in kinds)
+            assert (sample.tip in text) == (Kind.CODE in kinds)
         most = FILES | {Kind.WIKI, Kind.TECHNOTE}
         assert look(index, kinds=most).omissions == whole.omissions
         # Wiki pages and technotes have names, no folders.
         assert all(it.name != "Feeding times" for tree in whole.folders for it in tree.children)
 
 
-def test_what_was_taken_from_the_public_is_not_counted(bestiary: Bestiary, tmp_path: Path) -> None:
-    copy = bestiary.copy(tmp_path)
+def test_what_was_taken_from_the_public_is_not_counted(sample: SampleRepository, tmp_path: Path) -> None:
+    copy = sample.copy(tmp_path)
     with outcrop.open(copy, settings={"embedder": "hash"}) as index:
         index.build()
         before = look(index)
         (hit,) = index.search("a path with a space", mode="keyword", path="docs/with space.md", k=1).hits
-        bestiary.fossil.run("sql", "-R", copy, f"INSERT INTO shun(uuid, mtime) VALUES ('{hit.hash}', 0)")
+        sample.fossil.run("sql", "-R", copy, f"INSERT INTO shun(uuid, mtime) VALUES ('{hit.hash}', 0)")
         after = look(index)
     assert after.total.artifacts == before.total.artifacts - 1
     assert "docs" not in {it.name for tree in after.folders for it in tree.children}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fossil_program import Bestiary
+from fossil_program import SampleRepository
 from repositories import write
 from web_client import GUIDE, KETTLE, make_kettle, open_kettle
 
@@ -33,9 +33,9 @@ def test_every_hit_can_be_read_at_its_lines(tmp_path: Path) -> None:
         assert [block.cell for block in read(index, path="lab/heat.ipynb").blocks] == [0, 1]
 
 
-def test_every_sort_of_artifact_of_a_fossil_repository_can_be_read(bestiary: Bestiary, tmp_path: Path) -> None:
+def test_every_sort_of_artifact_of_a_fossil_repository_can_be_read(sample: SampleRepository, tmp_path: Path) -> None:
     copy = tmp_path / "copy.fossil"
-    copy.write_bytes(bestiary.repository.read_bytes())
+    copy.write_bytes(sample.repository.read_bytes())
     with outcrop.open(copy, settings={"embedder": "hash"}) as index:
         index.build()
         hits = index.search("a", k=500, mode="semantic").hits

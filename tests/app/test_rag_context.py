@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from fossil_program import Bestiary
+from fossil_program import SampleRepository
 from hypothesis import given
 from hypothesis import strategies as st
 from servers import as_ollama, listening, other_machine
@@ -291,8 +291,8 @@ def test_an_error_that_is_none_of_ours_leaves_words(index: Index, caplog: pytest
     assert "what?" in caplog.text
 
 
-def test_a_locked_repository_is_not_waited_for(bestiary: Bestiary, tmp_path: Path) -> None:
-    copy = bestiary.copy(tmp_path)
+def test_a_locked_repository_is_not_waited_for(sample: SampleRepository, tmp_path: Path) -> None:
+    copy = sample.copy(tmp_path)
     with outcrop.open(copy, settings={"embedder": "hash"}) as index:
         index.build()
     asked = {"directory": copy, "settings": {"embedder": "hash"}}
@@ -307,8 +307,8 @@ def test_a_locked_repository_is_not_waited_for(bestiary: Bestiary, tmp_path: Pat
     assert seconds < 0.7 + MARGIN
 
 
-def test_what_became_private_is_not_quoted_by_words_either(bestiary: Bestiary, tmp_path: Path) -> None:
-    copy = bestiary.copy(tmp_path)
+def test_what_became_private_is_not_quoted_by_words_either(sample: SampleRepository, tmp_path: Path) -> None:
+    copy = sample.copy(tmp_path)
     with outcrop.open(copy, settings={"embedder": "hash"}) as index:
         index.build()
         index.embedder = Sleepy(1.5)
@@ -319,7 +319,7 @@ def test_what_became_private_is_not_quoted_by_words_either(bestiary: Bestiary, t
         block = ask()
         assert "docs/with space.md" in block
         digest = index.search("a path with a space", mode="keyword", path="docs/with space.md").hits[0].hash
-        bestiary.fossil.run("sql", "-R", copy, f"INSERT INTO shun(uuid, mtime) VALUES ('{digest}', 0)")
+        sample.fossil.run("sql", "-R", copy, f"INSERT INTO shun(uuid, mtime) VALUES ('{digest}', 0)")
         assert "docs/with space.md" not in ask()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fossil_program import Bestiary, Fossil, query
+from fossil_program import Fossil, SampleRepository, query
 from repositories import commit, git, make_repository, write
 
 import outcrop
@@ -266,9 +266,9 @@ class TestGit:
 
 
 class TestFossil:
-    def test_everything_public_counts_and_nothing_else(self, bestiary: Bestiary, tmp_path: Path) -> None:
+    def test_everything_public_counts_and_nothing_else(self, sample: SampleRepository, tmp_path: Path) -> None:
         repository = tmp_path / "zoo.fossil"
-        repository.write_bytes(bestiary.repository.read_bytes())
+        repository.write_bytes(sample.repository.read_bytes())
         fossil = Fossil(tmp_path)
         checkout = fossil.open(repository, "ck")
         settings = {"embedder": "hash"}

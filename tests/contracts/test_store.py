@@ -53,7 +53,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     if request.param == "sqlite":
         return tmp_path / "store" / "index.sqlite"
     (tmp_path / "store").mkdir()
-    copy: Path = request.getfixturevalue("bestiary").copy(tmp_path / "store")
+    copy: Path = request.getfixturevalue("sample").copy(tmp_path / "store")
     return copy
 
 

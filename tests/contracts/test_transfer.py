@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fossil_program import Bestiary
+from fossil_program import SampleRepository
 from repositories import make_repository
 
 from outcrop.core.protocols import TransferStore
@@ -24,8 +24,8 @@ SAMPLES = {ONE: b"VE01" + bytes(range(256)) * 40, TWO: b"", NOTE: b'{"model": "m
 @pytest.fixture(params=["fossil", "git", "git, kept apart", "git, SHA-256", "folder"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> TransferStore:
     if request.param == "fossil":
-        bestiary: Bestiary = request.getfixturevalue("bestiary")
-        return FossilTransfer(bestiary.copy(tmp_path))
+        sample: SampleRepository = request.getfixturevalue("sample")
+        return FossilTransfer(sample.copy(tmp_path))
     if request.param == "folder":
         return DirectoryTransfer(tmp_path / "new" / "export")
     options = ["--object-format=sha256"] if "SHA-256" in request.param else []

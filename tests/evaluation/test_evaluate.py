@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fossil_program import Bestiary
+from fossil_program import SampleRepository
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from servers import as_ollama, listening
@@ -748,9 +748,11 @@ def test_a_copy_answers_as_the_index_does(index: outcrop.Index) -> None:
         copy.close()
 
 
-def test_a_fossil_repository_is_only_read(bestiary: Bestiary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fossil_repository_is_only_read(
+    sample: SampleRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    repository = bestiary.copy(tmp_path)
+    repository = sample.copy(tmp_path)
     with outcrop.open(repository, settings={"embedder": "hash"}) as index:
         index.build()
         (hit, *_) = index.search("the", k=1, mode="keyword").hits

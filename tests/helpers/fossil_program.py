@@ -102,7 +102,7 @@ def query(repository: Path, sql: str, *parameters: object) -> list[tuple[Any, ..
 
 
 @dataclass
-class Bestiary:
+class SampleRepository:
     """A repository with one of everything that Fossil can hold. Tests that change it take a copy."""
 
     fossil: Fossil
@@ -119,7 +119,7 @@ class Bestiary:
         return Path(shutil.copy(self.repository, folder / "copy.fossil"))
 
 
-def build_bestiary(home: Path) -> Bestiary:
+def build_sample_repository(home: Path) -> SampleRepository:
     """Make the repository with the real program; about two seconds."""
     fossil = Fossil(home)
     repository = fossil.create("zoo.fossil", "--project-name", "The Bestiary")
@@ -133,7 +133,7 @@ def build_bestiary(home: Path) -> Bestiary:
     (checkout / "private.md").write_text("private words\n")
     hidden = fossil.commit(checkout, "hidden", "--private")
     ((technote,),) = query(repository, "SELECT substr(tagname, 7) FROM tag WHERE tagname GLOB 'event-*'")
-    return Bestiary(fossil, repository, checkout, tip, branch_tip, hidden, ticket, technote)
+    return SampleRepository(fossil, repository, checkout, tip, branch_tip, hidden, ticket, technote)
 
 
 def _commit_files(fossil: Fossil, checkout: Path) -> tuple[str, str]:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fossil_program import Bestiary, Fossil, query
+from fossil_program import Fossil, SampleRepository, query
 from python_packages import environment
 from repositories import KETTLE, commit, git, make_repository, write
 from travel import Counting, built, opened
@@ -93,9 +93,9 @@ def tables(store: Path) -> dict[str, list[tuple[object, ...]]]:
 
 
 def test_a_third_repository_imports_two_and_a_fourth_of_another_space_is_refused(
-    hub: Path, kettle: Path, bestiary: Bestiary, tmp_path: Path
+    hub: Path, kettle: Path, sample: SampleRepository, tmp_path: Path
 ) -> None:
-    zoo = bestiary.copy(tmp_path)
+    zoo = sample.copy(tmp_path)
     built(zoo)
     other = make_repository(tmp_path / "toaster", TOASTER)
     built(other, Counting(dim=64))
@@ -189,8 +189,8 @@ def test_a_refresh_reads_only_what_changed(hub: Path, kettle: Path) -> None:
         assert not [hit for hit in ask(index, "heat") if "heat(" in hit.text]
 
 
-def test_a_refresh_reads_what_was_taken_from_the_public(hub: Path, bestiary: Bestiary, tmp_path: Path) -> None:
-    zoo = bestiary.copy(tmp_path)
+def test_a_refresh_reads_what_was_taken_from_the_public(hub: Path, sample: SampleRepository, tmp_path: Path) -> None:
+    zoo = sample.copy(tmp_path)
     built(zoo)
     with never(hub) as index:
         service.import_project(index, zoo, name="zoo")
@@ -307,8 +307,8 @@ def test_an_export_is_a_peer(hub: Path, kettle: Path, tmp_path: Path) -> None:
         assert ask(index, "whistles", project="kettle")
 
 
-def test_a_fresh_clone_that_has_only_vectors_is_a_peer(hub: Path, bestiary: Bestiary, tmp_path: Path) -> None:
-    zoo = bestiary.copy(tmp_path)
+def test_a_fresh_clone_that_has_only_vectors_is_a_peer(hub: Path, sample: SampleRepository, tmp_path: Path) -> None:
+    zoo = sample.copy(tmp_path)
     built(zoo)
     query(zoo, "DELETE FROM unversioned WHERE name NOT GLOB 'vec/*'")
     clone = tmp_path / "clone.fossil"
@@ -469,14 +469,14 @@ def test_a_peer_that_changes_meanwhile_is_read_again_or_refused(
 
 
 def test_a_locked_fossil_peer_is_waited_for_and_then_said(
-    hub: Path, bestiary: Bestiary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Path, sample: SampleRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from outcrop.stores.sqlite import connection as database
     from outcrop.vcs import fossil
 
     monkeypatch.setattr(fossil, "BUSY_SECONDS", 0.2)
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
-    zoo = bestiary.copy(tmp_path)
+    zoo = sample.copy(tmp_path)
     built(zoo)
     writer = sqlite3.connect(zoo, isolation_level=None)
     writer.execute("BEGIN EXCLUSIVE")
@@ -488,8 +488,8 @@ def test_a_locked_fossil_peer_is_waited_for_and_then_said(
     writer.close()
 
 
-def test_a_fossil_repository_imports_too(kettle: Path, bestiary: Bestiary, tmp_path: Path) -> None:
-    zoo = bestiary.copy(tmp_path)
+def test_a_fossil_repository_imports_too(kettle: Path, sample: SampleRepository, tmp_path: Path) -> None:
+    zoo = sample.copy(tmp_path)
     built(zoo)
     blobs = query(zoo, "SELECT name, hash FROM unversioned ORDER BY name")
     with never(zoo) as index:

@@ -141,7 +141,7 @@ def test_settings_exclude_and_bring_in(tmp_path: Path) -> None:
     assert names(listing) == [".env", "b/x.py", "node_modules/m.js"]
     assert reasons(listing) == {"a": SkipReason.EXCLUDED, "big.md": SkipReason.OVERSIZE}
     assert [type(item) for item in source.read(listing.refs)] == [Artifact] * 3
-    assert names(source.with_options(Options(exclude=("*",))).artifacts({})) == []
+    assert names(FolderSource(tmp_path, Options(exclude=("*",))).artifacts({})) == []
 
 
 def test_a_setting_brings_in_a_secret_by_content(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fossil_program import APP, Bestiary, query
+from fossil_program import APP, SampleRepository, query
 
 from outcrop.core.model import Artifact, Kind, Listing, Ref, Skipped, SkipReason
 from outcrop.errors import NotARepository, SourceError, SourceLocked
@@ -20,11 +20,11 @@ from outcrop.sources.fossil.capabilities import capabilities_of, may_see
 from outcrop.sources.fossil.source import FossilSource
 from outcrop.sources.options import Options
 from outcrop.vcs import fossil
-from outcrop.vcs.fossil import Location, find_fossil
+from outcrop.vcs.fossil import FossilLocation, find_fossil
 
 
 def source_of(repository: Path, options: Options | None = None, branch: str | None = None) -> FossilSource:
-    return FossilSource(Location(repository, None), options, branch)
+    return FossilSource(FossilLocation(repository, None), options, branch)
 
 
 def ref_of(listing: Listing, kind: Kind, path: str | None = None) -> Ref:
@@ -43,19 +43,19 @@ def texts(source: FossilSource) -> dict[tuple[str, str], str]:
 
 
 @pytest.fixture(scope="module")
-def source(bestiary: Bestiary) -> FossilSource:
-    found = find_fossil(bestiary.checkout / "src" / "app.py")
+def source(sample: SampleRepository) -> FossilSource:
+    found = find_fossil(sample.checkout / "src" / "app.py")
     assert found is not None
     return FossilSource(found)
 
 
 @pytest.fixture
-def copy(bestiary: Bestiary, tmp_path: Path) -> Path:
-    return bestiary.copy(tmp_path)
+def copy(sample: SampleRepository, tmp_path: Path) -> Path:
+    return sample.copy(tmp_path)
 
 
 class TestListing:
-    def test_everything_public_is_there_once(self, source: FossilSource, bestiary: Bestiary) -> None:
+    def test_everything_public_is_there_once(self, source: FossilSource, sample: SampleRepository) -> None:
         assert texts(source) == {
             ("instruction", "AGENTS.md"): "Feed them.\n",
             ("doc", "README.md"): "# Zoo\n\nAll animals.\n",
@@ -69,7 +69,7 @@ class TestListing:
             ("code", "src/new_name.py"): "def renamed():\n    pass\n",
             ("wiki", "Feeding times"): "# Lions\n\nAt seven.\n",
             ("wiki", "Plain"): "<h2>Bears</h2>\n\nAsleep.\n",
-            ("technote", bestiary.technote): "# Opening day\n\nWe opened the gates.\n",
+            ("technote", sample.technote): "# Opening day\n\nWe opened the gates.\n",
             ("ticket", TICKET): TICKET,
             ("forum", QUESTION): QUESTION,
             ("forum", REPLY): REPLY,
@@ -85,33 +85,33 @@ class TestListing:
             "logo.png": SkipReason.BINARY,
         }
 
-    def test_hashes_are_those_that_fossil_uses(self, source: FossilSource, bestiary: Bestiary) -> None:
+    def test_hashes_are_those_that_fossil_uses(self, source: FossilSource, sample: SampleRepository) -> None:
         refs = [ref for ref in source.artifacts({}).refs if ref.size is not None and ref.path != "latin.txt"]
         assert len(refs) == 9
         for outcome in source.read(refs):
             assert isinstance(outcome, Artifact)
-            content = bestiary.fossil.run("artifact", outcome.ref.hash, "-R", bestiary.repository)
+            content = sample.fossil.run("artifact", outcome.ref.hash, "-R", sample.repository)
             assert content == outcome.text
             assert len(content) == outcome.ref.size
 
-    def test_the_material_is_stored_as_it_should_be_tested(self, bestiary: Bestiary) -> None:
+    def test_the_material_is_stored_as_it_should_be_tested(self, sample: SampleRepository) -> None:
         """The file is kept as a delta, and so is the manifest of the tip."""
-        app = query(bestiary.repository, "SELECT uuid FROM blob JOIN delta USING(rid) WHERE size = ?", len(APP))
+        app = query(sample.repository, "SELECT uuid FROM blob JOIN delta USING(rid) WHERE size = ?", len(APP))
         assert len(app) == 1
-        manifest = bestiary.fossil.run("artifact", bestiary.tip, "-R", bestiary.repository)
+        manifest = sample.fossil.run("artifact", sample.tip, "-R", sample.repository)
         assert manifest.startswith("B ")
 
-    def test_what_the_source_says_of_itself(self, source: FossilSource, bestiary: Bestiary) -> None:
+    def test_what_the_source_says_of_itself(self, source: FossilSource, sample: SampleRepository) -> None:
         assert source.type == "fossil"
-        assert source.root == bestiary.checkout
+        assert source.root == sample.checkout
         assert source.project == "the-bestiary"
-        assert source.store_path() == bestiary.repository
+        assert source.store_path() == sample.repository
         assert source.worktree == ""
         assert source.worktrees() == {""}
 
-    def test_a_rename_keeps_the_hash(self, bestiary: Bestiary, source: FossilSource) -> None:
+    def test_a_rename_keeps_the_hash(self, sample: SampleRepository, source: FossilSource) -> None:
         renamed = ref_of(source.artifacts({}), Kind.CODE, "src/new_name.py").hash
-        before = source_of(bestiary.repository, branch="side").artifacts({})
+        before = source_of(sample.repository, branch="side").artifacts({})
         assert ref_of(before, Kind.CODE, "src/old_name.py").hash == renamed
 
 
@@ -126,23 +126,25 @@ class TestPrivacy:
         assert "private" not in words
         assert "pending" not in words
 
-    def test_the_newest_check_in_is_private_and_not_the_tip(self, source: FossilSource, bestiary: Bestiary) -> None:
+    def test_the_newest_check_in_is_private_and_not_the_tip(
+        self, source: FossilSource, sample: SampleRepository
+    ) -> None:
         ((newest,),) = query(
-            bestiary.repository,
+            sample.repository,
             "SELECT uuid FROM event JOIN blob ON rid = objid WHERE type = 'ci' ORDER BY mtime DESC LIMIT 1",
         )
-        assert newest == bestiary.hidden
-        assert source.revision({}).partition("+")[0] == bestiary.tip
+        assert newest == sample.hidden
+        assert source.revision({}).partition("+")[0] == sample.tip
 
-    def test_an_approved_post_moves_the_revision_and_appears(self, bestiary: Bestiary, copy: Path) -> None:
+    def test_an_approved_post_moves_the_revision_and_appears(self, sample: SampleRepository, copy: Path) -> None:
         source = source_of(copy)
         before = source.revision({})
         ((post,),) = query(copy, "SELECT uuid FROM forumpost JOIN private ON rid = fpid JOIN blob USING(rid)")
-        bestiary.fossil.request(copy, "/forume2", fields={"fpid": post, "approve": "Approve"})
+        sample.fossil.request(copy, "/forume2", fields={"fpid": post, "approve": "Approve"})
         assert source.revision({}) != before
         assert ("forum", "How to feed lions?\n\f\npending post") in texts(source)
 
-    def test_what_becomes_private_is_gone(self, bestiary: Bestiary, copy: Path) -> None:
+    def test_what_becomes_private_is_gone(self, sample: SampleRepository, copy: Path) -> None:
         source = source_of(copy)
         before = source.revision({})
         ticket = [
@@ -166,8 +168,8 @@ class TestPrivacy:
         assert ("wiki", "Plain") not in found
         assert ("code", "src/app.py") not in found
 
-    def test_a_shunned_tip_gives_way_to_its_parent(self, bestiary: Bestiary, copy: Path) -> None:
-        query(copy, "INSERT INTO shun VALUES (?, 0, '')", bestiary.tip)
+    def test_a_shunned_tip_gives_way_to_its_parent(self, sample: SampleRepository, copy: Path) -> None:
+        query(copy, "INSERT INTO shun VALUES (?, 0, '')", sample.tip)
         assert ("code", "src/old_name.py") in texts(source_of(copy))
 
 
@@ -180,10 +182,10 @@ class TestWithheld:
         assert source_of(copy).withheld(versions) == frozenset()
 
     def test_an_edit_or_a_new_comment_withholds_nothing(
-        self, bestiary: Bestiary, copy: Path, versions: dict[str, str]
+        self, sample: SampleRepository, copy: Path, versions: dict[str, str]
     ) -> None:
-        bestiary.fossil.run("ticket", "set", bestiary.ticket, "icomment", "More.", "-R", copy)
-        bestiary.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input="Awake.\n")
+        sample.fossil.run("ticket", "set", sample.ticket, "icomment", "More.", "-R", copy)
+        sample.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input="Awake.\n")
         assert source_of(copy).withheld(versions) == frozenset()
 
     def test_what_is_private_shunned_or_gone(self, source: FossilSource, copy: Path, versions: dict[str, str]) -> None:
@@ -198,33 +200,33 @@ class TestWithheld:
         assert source_of(copy).withheld(versions) == {private, shunned, gone}
 
     def test_a_ticket_of_which_a_comment_was_taken_out(
-        self, bestiary: Bestiary, copy: Path, versions: dict[str, str]
+        self, sample: SampleRepository, copy: Path, versions: dict[str, str]
     ) -> None:
         changes = (
             "SELECT x.rid FROM tagxref x JOIN tag USING(tagid) WHERE tagname = ? ORDER BY x.mtime, x.rid LIMIT 1, 1"
         )
-        query(copy, f"INSERT INTO private {changes}", f"tkt-{bestiary.ticket}")
-        assert source_of(copy).withheld(versions) == {bestiary.ticket}
+        query(copy, f"INSERT INTO private {changes}", f"tkt-{sample.ticket}")
+        assert source_of(copy).withheld(versions) == {sample.ticket}
 
 
 class TestCapabilities:
-    def test_who_can_read_the_index_through_a_report(self, bestiary: Bestiary, copy: Path) -> None:
+    def test_who_can_read_the_index_through_a_report(self, sample: SampleRepository, copy: Path) -> None:
         for login, capabilities in (("carol", "t"), ("dan", "uk2"), ("eve", "u"), ("fay", "a"), ("gil", "2")):
-            bestiary.fossil.run("user", "new", login, "", "secret", "-R", copy)
-            bestiary.fossil.run("user", "capabilities", login, capabilities, "-R", copy)
+            sample.fossil.run("user", "new", login, "", "secret", "-R", copy)
+            sample.fossil.run("user", "capabilities", login, capabilities, "-R", copy)
         kinds = (Kind.CODE, Kind.DOC, Kind.WIKI, Kind.TICKET, Kind.FORUM)
         # ``nobody`` may read files, wiki and tickets here; the template ``reader`` holds ``t``.
         found = {writer.login: writer.withheld for writer in source_of(copy).report_writers(kinds)}
         assert found == {"carol": {Kind.FORUM}, "eve": {Kind.FORUM}}
-        bestiary.fossil.run("user", "capabilities", "nobody", "", "-R", copy)
+        sample.fossil.run("user", "capabilities", "nobody", "", "-R", copy)
         found = {writer.login: writer.withheld for writer in source_of(copy).report_writers(kinds)}
         assert found["carol"] == set(kinds)
         assert found["dan"] == {Kind.CODE, Kind.DOC}
         assert found.keys() == {"carol", "dan", "eve"}
         assert source_of(copy).report_writers([]) == []
 
-    def test_letters_include_others(self, bestiary: Bestiary) -> None:
-        with fossil.opened(bestiary.repository) as database:
+    def test_letters_include_others(self, sample: SampleRepository) -> None:
+        with fossil.opened(sample.repository) as database:
             assert capabilities_of(database, "alice") >= set("saijkorw23456t")
             assert capabilities_of(database, "bob") >= set("23fkjrnwcio") | set("hmncgz")
             assert capabilities_of(database, "nobody") == capabilities_of(database, "stranger") == set("gjorz")
@@ -234,11 +236,11 @@ class TestCapabilities:
 
 
 class TestChange:
-    def test_a_comment_moves_the_version_and_not_the_hash(self, bestiary: Bestiary, copy: Path) -> None:
+    def test_a_comment_moves_the_version_and_not_the_hash(self, sample: SampleRepository, copy: Path) -> None:
         source = source_of(copy)
         before = ref_of(source.artifacts({}), Kind.TICKET)
         revision = source.revision({})
-        bestiary.fossil.run("ticket", "set", bestiary.ticket, "icomment", "Done.", "-R", copy)
+        sample.fossil.run("ticket", "set", sample.ticket, "icomment", "Done.", "-R", copy)
         after = ref_of(source.artifacts({}), Kind.TICKET)
         assert after.hash == before.hash
         assert after.version != before.version
@@ -249,24 +251,26 @@ class TestChange:
         assert outcome.ref == after
         assert outcome.text == TICKET + "\n\f\nDone."
 
-    def test_a_new_title_of_a_thread_moves_its_replies(self, bestiary: Bestiary, copy: Path) -> None:
+    def test_a_new_title_of_a_thread_moves_its_replies(self, sample: SampleRepository, copy: Path) -> None:
         source = source_of(copy)
         before = {ref.hash: ref.version for ref in source.artifacts({}).refs if ref.kind is Kind.FORUM}
         root, *_ = query(
             copy, "SELECT uuid FROM forumpost JOIN blob ON rid = fpid WHERE fprev IS NOT NULL ORDER BY fpid LIMIT 1"
         )
         form = {"mimetype": "text/x-markdown", "edit": "1", "title": "Lions", "content": "How?", "submit": "Submit"}
-        bestiary.fossil.post(copy, "/forume2", fpid=root[0], **form)
+        sample.fossil.post(copy, "/forume2", fpid=root[0], **form)
         after = {ref.hash: ref.version for ref in source.artifacts({}).refs if ref.kind is Kind.FORUM}
         (reply,) = [hash for hash in before.keys() & after.keys() if before[hash] != after[hash]]
         (outcome,) = source.read([ref for ref in source.artifacts({}).refs if ref.hash == reply])
         assert isinstance(outcome, Artifact)
         assert outcome.text == "Lions\n\f\nWith a fork."
 
-    def test_an_edited_page_has_another_hash_and_the_old_one_is_gone(self, bestiary: Bestiary, copy: Path) -> None:
+    def test_an_edited_page_has_another_hash_and_the_old_one_is_gone(
+        self, sample: SampleRepository, copy: Path
+    ) -> None:
         source = source_of(copy)
         before = ref_of(source.artifacts({}), Kind.WIKI, "Plain")
-        bestiary.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input="Awake.\n")
+        sample.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input="Awake.\n")
         after = ref_of(source.artifacts({}), Kind.WIKI, "Plain")
         assert after.hash != before.hash
         old, new = source.read([before, after])
@@ -274,24 +278,24 @@ class TestChange:
         assert isinstance(new, Artifact)
         assert new.text == "Awake.\n"
 
-    def test_the_revision_stands_still_when_nothing_happens(self, bestiary: Bestiary, copy: Path) -> None:
+    def test_the_revision_stands_still_when_nothing_happens(self, sample: SampleRepository, copy: Path) -> None:
         source = source_of(copy)
         before = source.revision({})
         assert source.artifacts({}).revision == before
-        bestiary.fossil.run("rebuild", copy)
+        sample.fossil.run("rebuild", copy)
         assert source.revision({}) == before
-        assert source.with_options(Options(exclude=("docs/",))).revision({}) != before
+        assert source_of(copy, options=Options(exclude=("docs/",))).revision({}) != before
 
 
 class TestBranches:
-    def test_another_branch_by_name(self, bestiary: Bestiary) -> None:
-        source = source_of(bestiary.repository, branch="side")
-        assert source.revision({}).startswith(bestiary.branch_tip + "+")
+    def test_another_branch_by_name(self, sample: SampleRepository) -> None:
+        source = source_of(sample.repository, branch="side")
+        assert source.revision({}).startswith(sample.branch_tip + "+")
         assert texts(source)["code", "src/app.py"] == APP + "# on the branch\n"
 
-    def test_a_branch_that_is_not_there(self, bestiary: Bestiary) -> None:
+    def test_a_branch_that_is_not_there(self, sample: SampleRepository) -> None:
         with pytest.raises(SourceError, match=r"'nowhere'.*other, side, trunk"):
-            source_of(bestiary.repository, branch="nowhere").artifacts({})
+            source_of(sample.repository, branch="nowhere").artifacts({})
 
     def test_a_repository_without_trunk(self, copy: Path) -> None:
         query(copy, "UPDATE tag SET tagname = 'sym-main' WHERE tagname = 'sym-trunk'")
@@ -301,9 +305,9 @@ class TestBranches:
         query(copy, "INSERT INTO config(name, value, mtime) VALUES ('main-branch', 'main', 0)")
         assert ("code", "src/app.py") in texts(source_of(copy))
 
-    def test_an_empty_repository(self, bestiary: Bestiary, tmp_path: Path) -> None:
+    def test_an_empty_repository(self, sample: SampleRepository, tmp_path: Path) -> None:
         empty = tmp_path / "empty.fossil"
-        bestiary.fossil.run("init", empty)
+        sample.fossil.run("init", empty)
         source = source_of(empty)
         assert source.project == "empty"
         assert source.artifacts({}).refs == []
@@ -313,11 +317,11 @@ class TestBranches:
 
 
 class TestFinding:
-    def test_a_file_or_any_folder_of_a_checkout(self, bestiary: Bestiary, copy: Path) -> None:
-        assert find_fossil(copy) == Location(copy.resolve(), None)
-        here = Location(bestiary.repository, bestiary.checkout)
-        assert find_fossil(bestiary.checkout) == here
-        assert find_fossil(bestiary.checkout / "docs") == here
+    def test_a_file_or_any_folder_of_a_checkout(self, sample: SampleRepository, copy: Path) -> None:
+        assert find_fossil(copy) == FossilLocation(copy.resolve(), None)
+        here = FossilLocation(sample.repository, sample.checkout)
+        assert find_fossil(sample.checkout) == here
+        assert find_fossil(sample.checkout / "docs") == here
         assert source_of(copy).root == copy.parent
 
     def test_nothing_is_found_where_nothing_is(self, tmp_path: Path) -> None:
@@ -328,17 +332,17 @@ class TestFinding:
             with pytest.raises(NotARepository):
                 source_of(tmp_path / name)
 
-    def test_a_relative_repository_is_meant_from_the_checkout(self, bestiary: Bestiary, tmp_path: Path) -> None:
-        copy = bestiary.copy(tmp_path)
+    def test_a_relative_repository_is_meant_from_the_checkout(self, sample: SampleRepository, tmp_path: Path) -> None:
+        copy = sample.copy(tmp_path)
         checkout = tmp_path / "out"
         checkout.mkdir()
-        bestiary.fossil.run("open", copy, cwd=checkout)
+        sample.fossil.run("open", copy, cwd=checkout)
         query(checkout / ".fslckout", "UPDATE vvar SET value = '../copy.fossil' WHERE name = 'repository'")
         (checkout / ".fslckout").rename(checkout / "_FOSSIL_")
-        assert find_fossil(checkout / "src") == Location(copy.resolve(), checkout.resolve())
+        assert find_fossil(checkout / "src") == FossilLocation(copy.resolve(), checkout.resolve())
 
-    def test_a_repository_that_moved_away(self, bestiary: Bestiary, tmp_path: Path) -> None:
-        shutil.copy(bestiary.checkout / ".fslckout", tmp_path)
+    def test_a_repository_that_moved_away(self, sample: SampleRepository, tmp_path: Path) -> None:
+        shutil.copy(sample.checkout / ".fslckout", tmp_path)
         query(tmp_path / ".fslckout", "UPDATE vvar SET value = ? WHERE name = 'repository'", str(tmp_path / "gone"))
         with pytest.raises(SourceError, match=r"is gone.*gone"):
             find_fossil(tmp_path)
@@ -354,9 +358,9 @@ class TestFinding:
 
 
 class TestOptions:
-    def test_settings_hold_for_what_a_repository_carries(self, bestiary: Bestiary) -> None:
+    def test_settings_hold_for_what_a_repository_carries(self, sample: SampleRepository) -> None:
         options = Options(max_bytes=30, exclude=("docs/",), include_secrets=(".env",), kinds=(("side.md", Kind.WIKI),))
-        source = source_of(bestiary.repository, options)
+        source = source_of(sample.repository, options)
         listing = source.artifacts({})
         assert ref_of(listing, Kind.WIKI, "side.md")
         reasons = {item.path: item.reason for item in listing.skipped}
@@ -369,11 +373,11 @@ class TestOptions:
         assert isinstance(secret := by_path[".env"], Artifact)
         assert secret.text == "TOKEN=1\n"
         ticket = outcomes[ref_of(listing, Kind.TICKET)]
-        assert ticket == Skipped(bestiary.ticket, SkipReason.OVERSIZE, f"{len(TICKET)} bytes, limit 30")
+        assert ticket == Skipped(sample.ticket, SkipReason.OVERSIZE, f"{len(TICKET)} bytes, limit 30")
 
-    def test_secrets_in_pages_are_left_out(self, bestiary: Bestiary, copy: Path) -> None:
+    def test_secrets_in_pages_are_left_out(self, sample: SampleRepository, copy: Path) -> None:
         key = f"-----BEGIN PRIVATE KEY-----\n{'A' * 64}\n-----END PRIVATE KEY-----\n"
-        bestiary.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input=key)
+        sample.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input=key)
         source = source_of(copy)
         (outcome,) = source.read([ref_of(source.artifacts({}), Kind.WIKI, "Plain")])
         assert isinstance(outcome, Skipped)
@@ -427,9 +431,9 @@ class TestDamage:
         assert isinstance(bad, Skipped)
         assert "circle" in bad.detail
 
-    def test_a_tip_that_cannot_be_read(self, bestiary: Bestiary, copy: Path) -> None:
-        query(copy, "UPDATE blob SET content = x'00' WHERE uuid = ?", bestiary.tip)
-        with pytest.raises(SourceError, match=f"check-in {bestiary.tip[:10]}"):
+    def test_a_tip_that_cannot_be_read(self, sample: SampleRepository, copy: Path) -> None:
+        query(copy, "UPDATE blob SET content = x'00' WHERE uuid = ?", sample.tip)
+        with pytest.raises(SourceError, match=f"check-in {sample.tip[:10]}"):
             source_of(copy).artifacts({})
 
     def test_a_damaged_database(self, copy: Path) -> None:
@@ -451,16 +455,16 @@ class TestOtherPrograms:
             source.revision({})
         holder.close()
 
-    def test_a_commit_goes_through_in_the_middle_of_reading(self, bestiary: Bestiary, tmp_path: Path) -> None:
-        copy = bestiary.copy(tmp_path)
+    def test_a_commit_goes_through_in_the_middle_of_reading(self, sample: SampleRepository, tmp_path: Path) -> None:
+        copy = sample.copy(tmp_path)
         checkout = tmp_path / "out"
         checkout.mkdir()
-        bestiary.fossil.run("open", copy, cwd=checkout)
+        sample.fossil.run("open", copy, cwd=checkout)
         source = source_of(copy)
         reading: Iterator[Artifact | Skipped] = source.read(source.artifacts({}).refs)
         next(reading)
         (checkout / "side.md").write_text("changed meanwhile\n")
-        tip = bestiary.fossil.commit(checkout, "meanwhile")
+        tip = sample.fossil.commit(checkout, "meanwhile")
         assert len(list(reading)) == 16
         assert source.revision({}).startswith(tip)
 
@@ -478,20 +482,20 @@ class TestOtherPrograms:
         assert copy.with_name(copy.name + "-journal").exists()
         assert source.revision({}) == before
 
-    def test_a_repository_in_wal_mode(self, bestiary: Bestiary, copy: Path) -> None:
+    def test_a_repository_in_wal_mode(self, sample: SampleRepository, copy: Path) -> None:
         before = source_of(copy).revision({})
-        bestiary.fossil.run("rebuild", "--wal", copy)
+        sample.fossil.run("rebuild", "--wal", copy)
         assert query(copy, "PRAGMA journal_mode") == [("wal",)]
         assert source_of(copy).revision({}) == before
 
-    def test_a_repository_of_sha1_names(self, bestiary: Bestiary, tmp_path: Path) -> None:
+    def test_a_repository_of_sha1_names(self, sample: SampleRepository, tmp_path: Path) -> None:
         repository = tmp_path / "old.fossil"
-        bestiary.fossil.run("init", "--sha1", repository)
+        sample.fossil.run("init", "--sha1", repository)
         checkout = tmp_path / "old"
         checkout.mkdir()
-        bestiary.fossil.run("open", repository, cwd=checkout)
+        sample.fossil.run("open", repository, cwd=checkout)
         (checkout / "a.md").write_text("old style\n")
-        bestiary.fossil.commit(checkout, "one")
+        sample.fossil.commit(checkout, "one")
         source = source_of(repository)
         ref = ref_of(source.artifacts({}), Kind.DOC, "a.md")
         assert len(ref.hash) == 40

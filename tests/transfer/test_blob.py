@@ -17,7 +17,7 @@ from outcrop.core.model import Space
 from outcrop.core.protocols import Vector
 from outcrop.errors import BlobError
 from outcrop.transfer import blob as blobs
-from outcrop.transfer.blob import Note, Record, decode, encode
+from outcrop.transfer.blob import BlobRecord, SpaceNote, decode, encode
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -41,7 +41,7 @@ def raw(seq: int, project: bytes, text: bytes, *values: float) -> bytes:
     )
 
 
-def same(one: Record, other: Record) -> bool:
+def same(one: BlobRecord, other: BlobRecord) -> bool:
     return (one.seq, one.project, one.text) == (other.seq, other.project, other.text) and (
         one.vector.tobytes() == other.vector.tobytes()
     )
@@ -81,7 +81,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
 @st.composite
-def record_lists(draw: st.DrawFn) -> tuple[list[Record], int]:
+def record_lists(draw: st.DrawFn) -> tuple[list[BlobRecord], int]:
     dim = draw(st.integers(1, 9))
     keys = draw(st.lists(st.tuples(texts, st.integers(0, 0xFFFF)), unique=True, max_size=5))
     records = []
@@ -89,13 +89,13 @@ def record_lists(draw: st.DrawFn) -> tuple[list[Record], int]:
         values = np.array(draw(st.lists(st.integers(-100, 100), min_size=dim, max_size=dim)), np.float64)
         values[0] += 101 * (not values.any())
         unit = (values / np.linalg.norm(values)).astype(np.float32)
-        records.append(Record(seq, project, draw(texts), unit))
+        records.append(BlobRecord(seq, project, draw(texts), unit))
     return records, dim
 
 
 class TestRoundTrip:
     @given(record_lists())
-    def test_what_goes_in_comes_out(self, case: tuple[list[Record], int]) -> None:
+    def test_what_goes_in_comes_out(self, case: tuple[list[BlobRecord], int]) -> None:
         records, dim = case
         data = encode(records, dim)
         blob = decode(data, dim)
@@ -106,7 +106,7 @@ class TestRoundTrip:
         assert older is None or (older.headerless and all(map(same, older.records, records)))
 
     @given(record_lists(), st.data())
-    def test_no_part_of_a_blob_is_a_blob(self, case: tuple[list[Record], int], data: st.DataObject) -> None:
+    def test_no_part_of_a_blob_is_a_blob(self, case: tuple[list[BlobRecord], int], data: st.DataObject) -> None:
         records, dim = case
         whole = encode(records, dim)
         ends = {4}
@@ -130,7 +130,7 @@ class TestRoundTrip:
 
     @given(record_lists(), st.data())
     def test_a_changed_byte_gives_other_records_or_the_reason(
-        self, case: tuple[list[Record], int], data: st.DataObject
+        self, case: tuple[list[BlobRecord], int], data: st.DataObject
     ) -> None:
         records, dim = case
         whole = bytearray(encode(records, dim))
@@ -159,7 +159,7 @@ class TestRefused:
             (b"VE01" + raw(0, b"", b"a", 0.0, 0.0), "length 0, not 1"),
             (b"VE01" + raw(0, b"", b"a", 1.002, 0.0), "length 1.002, not 1"),
             (b"VE01" + raw(0, b"", b"a", 0.998, 0.0), "length 0.998, not 1"),
-            (b"VE01" + raw(7, b"p", b"a", 1.0, 0.0) * 2, "record 7 of project 'p' stands there twice"),
+            (b"VE01" + raw(7, b"p", b"a", 1.0, 0.0) * 2, "record 7 of project 'p' is there twice"),
         ],
     )
     def test_with_the_reason(self, data: bytes, reason: str) -> None:
@@ -185,33 +185,33 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("record", "reason"),
         [
-            (Record(65536, "", "a", vector(1, 0)), "seq is 65536, and the format ends at 65535"),
-            (Record(-1, "", "a", vector(1, 0)), "seq is -1"),
-            (Record(0, "x" * 65536, "a", vector(1, 0)), "length of the project is 65536"),
-            (Record(0, "", "\ud800", vector(1, 0)), "text is not valid text"),
-            (Record(0, "\ud800", "", vector(1, 0)), "project is not valid text"),
-            (Record(0, "", "a", vector(1, 0, 0)), r"shape \(3,\), not 2 components"),
-            (Record(0, "", "a", vector(1, 1)), "length 1.414, not 1"),
-            (Record(0, "", "a", vector(np.nan, 1)), "NaN or infinity"),
+            (BlobRecord(65536, "", "a", vector(1, 0)), "seq is 65536, and the format ends at 65535"),
+            (BlobRecord(-1, "", "a", vector(1, 0)), "seq is -1"),
+            (BlobRecord(0, "x" * 65536, "a", vector(1, 0)), "length of the project is 65536"),
+            (BlobRecord(0, "", "\ud800", vector(1, 0)), "text is not valid text"),
+            (BlobRecord(0, "\ud800", "", vector(1, 0)), "project is not valid text"),
+            (BlobRecord(0, "", "a", vector(1, 0, 0)), r"shape \(3,\), not 2 components"),
+            (BlobRecord(0, "", "a", vector(1, 1)), "length 1.414, not 1"),
+            (BlobRecord(0, "", "a", vector(np.nan, 1)), "NaN or infinity"),
         ],
     )
-    def test_a_record_that_does_not_fit(self, record: Record, reason: str) -> None:
+    def test_a_record_that_does_not_fit(self, record: BlobRecord, reason: str) -> None:
         with pytest.raises(BlobError, match=reason):
             encode([record], 2)
 
     def test_the_largest_numbers_fit(self) -> None:
-        record = Record(65535, "x" * 65535, "a", vector(1, 0))
+        record = BlobRecord(65535, "x" * 65535, "a", vector(1, 0))
         assert same(decode(encode([record], 2), 2).records[0], record)
 
     def test_a_text_over_four_gigabytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert blobs.MOST_TEXT == 2**32 - 1
         monkeypatch.setattr(blobs, "MOST_TEXT", 10)
         with pytest.raises(BlobError, match="length of the text is 11, and the format ends at 10"):
-            encode([Record(0, "", "ä" * 5 + "b", vector(1, 0))], 2)
+            encode([BlobRecord(0, "", "ä" * 5 + "b", vector(1, 0))], 2)
 
     def test_one_chunk_twice(self) -> None:
-        record = Record(3, "", "a", vector(1, 0))
-        with pytest.raises(BlobError, match="record 3 of project '' stands there twice"):
+        record = BlobRecord(3, "", "a", vector(1, 0))
+        with pytest.raises(BlobError, match="record 3 of project '' is there twice"):
             encode([record, record], 2)
 
 
@@ -259,12 +259,12 @@ class TestNames:
 
 class TestNote:
     def test_what_it_says(self) -> None:
-        data = blobs.encode_note(Note(Space("größe-v2", 384), "7"))
+        data = blobs.encode_note(SpaceNote(Space("größe-v2", 384), "7"))
         assert json.loads(data) == {"format": "VE01", "model": "größe-v2", "dim": 384, "chunker": "7"}
-        assert blobs.decode_note(data) == Note(Space("größe-v2", 384), "7")
+        assert blobs.decode_note(data) == SpaceNote(Space("größe-v2", 384), "7")
 
     def test_keys_of_later_versions_are_passed_over(self) -> None:
-        assert blobs.decode_note(b'{"model": "m", "dim": 3, "colour": "blue"}') == Note(Space("m", 3))
+        assert blobs.decode_note(b'{"model": "m", "dim": 3, "colour": "blue"}') == SpaceNote(Space("m", 3))
 
     @pytest.mark.parametrize(
         ("data", "reason"),

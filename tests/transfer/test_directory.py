@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fossil_program import Bestiary
+from fossil_program import SampleRepository
 from repositories import git, make_repository, write
 from travel import Counting, ask, built, frozen, opened, scores
 
@@ -19,7 +19,7 @@ import outcrop
 from outcrop.core.model import Kind, Mode, Skipped, SkipReason
 from outcrop.core.rows import TransferCounts
 from outcrop.errors import BlobError, StoreFull, UsageError
-from outcrop.transfer import blob, directory, members
+from outcrop.transfer import blob, members
 from outcrop.transfer.directory import DirectoryTransfer, is_export
 
 ONE, TWO = f"vec/{'1' * 64}.bin", f"vec/{'2' * 64}.bin"
@@ -54,8 +54,8 @@ QUESTIONS = ("all animals live", "def step_7", "sensor drips", "clean sensor")
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A source of each type with an index."""
     if request.param == "fossil":
-        bestiary: Bestiary = request.getfixturevalue("bestiary")
-        source = bestiary.copy(tmp_path)
+        sample: SampleRepository = request.getfixturevalue("sample")
+        source = sample.copy(tmp_path)
     elif request.param == "git":
         source = make_repository(tmp_path / "zoo", FILES)
     else:
@@ -167,10 +167,10 @@ class TestAnExport:
                 built(tmp_path / name, embedder)
                 assert embedder.texts == []
 
-    def test_what_became_private_in_fossil_is_not_in_it(self, bestiary: Bestiary, tmp_path: Path) -> None:
+    def test_what_became_private_in_fossil_is_not_in_it(self, sample: SampleRepository, tmp_path: Path) -> None:
         from fossil_program import query
 
-        copy = bestiary.copy(tmp_path)
+        copy = sample.copy(tmp_path)
         built(copy)
         with opened(copy) as index:
             wiki = index.search("lions at seven", kind="wiki", k=1).hits[0]
@@ -229,7 +229,7 @@ class TestAForeignFolder:
 
     def test_a_file_that_is_too_large_is_refused_alone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         DirectoryTransfer(tmp_path).replace({ONE: b"V" * 101, TWO: b"VE01"}, [])
-        monkeypatch.setattr(directory, "MOST_BYTES", 100)
+        monkeypatch.setattr(blob, "MOST_BYTES", 100)
         read = dict(DirectoryTransfer(tmp_path).read_all())
         assert read[TWO] == b"VE01"
         assert isinstance(read[ONE], Skipped)

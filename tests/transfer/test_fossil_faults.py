@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fossil_program import Bestiary, query
+from fossil_program import SampleRepository, query
 
 import outcrop
 from outcrop.app.index import Index
@@ -24,7 +24,7 @@ from outcrop.core.model import Space
 from outcrop.embedders.hash import HashEmbedder
 from outcrop.transfer import blob as blobs
 from outcrop.transfer import sync
-from outcrop.transfer.blob import Note, Record
+from outcrop.transfer.blob import BlobRecord, SpaceNote
 from outcrop.transfer.fossil.unversioned import FossilTransfer
 from outcrop.vcs import fossil_lock
 
@@ -41,9 +41,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def copy(bestiary: Bestiary, tmp_path: Path) -> Path:
+def copy(sample: SampleRepository, tmp_path: Path) -> Path:
     (tmp_path / "alone").mkdir()
-    return bestiary.copy(tmp_path / "alone")
+    return sample.copy(tmp_path / "alone")
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ def indexed(copy: Path) -> Path:
     return copy
 
 
-def healthy(bestiary: Bestiary, repository: Path) -> bool:
-    return "database integrity-check: ok" in bestiary.fossil.run("test-integrity", "-R", repository)
+def healthy(sample: SampleRepository, repository: Path) -> bool:
+    return "database integrity-check: ok" in sample.fossil.run("test-integrity", "-R", repository)
 
 
 class TestTheFileIsFossils:
@@ -69,7 +69,7 @@ class TestTheFileIsFossils:
         assert (query(copy, "PRAGMA journal_mode"), query(copy, "PRAGMA page_size")) == before
         assert before[0] == [("delete",)]
 
-    def test_clearing_drops_our_rows_and_gives_no_page_back(self, bestiary: Bestiary, indexed: Path) -> None:
+    def test_clearing_drops_our_rows_and_gives_no_page_back(self, sample: SampleRepository, indexed: Path) -> None:
         size = indexed.stat().st_size
         with opened(indexed) as index:
             assert index.status().bytes < size
@@ -79,7 +79,7 @@ class TestTheFileIsFossils:
             assert index.search("lions").mode == "keyword"
         assert indexed.stat().st_size == size
         assert query(indexed, "SELECT count(*) FROM fx_vec_chunk") == [(0,)]
-        assert healthy(bestiary, indexed)
+        assert healthy(sample, indexed)
 
     def test_a_damaged_repository_is_never_deleted(self, indexed: Path) -> None:
         content = indexed.read_bytes()
@@ -96,7 +96,7 @@ class TestTheFileIsFossils:
         assert query(indexed, "SELECT count(*) > 20 FROM blob") == [(1,)]
 
     def test_a_store_named_by_hand_that_is_a_repository_is_left_as_one(
-        self, bestiary: Bestiary, copy: Path, tmp_path: Path
+        self, sample: SampleRepository, copy: Path, tmp_path: Path
     ) -> None:
         notes = tmp_path / "notes"
         notes.mkdir()
@@ -105,7 +105,7 @@ class TestTheFileIsFossils:
             index.build()
         assert [path.name for path in copy.parent.iterdir()] == [copy.name]
         assert query(copy, "PRAGMA journal_mode") == [("delete",)]
-        assert healthy(bestiary, copy)
+        assert healthy(sample, copy)
 
     def test_an_index_kept_elsewhere_writes_nothing_into_it(self, copy: Path, tmp_path: Path) -> None:
         before = copy.read_bytes()
@@ -241,7 +241,7 @@ KILLS = {
 
 @pytest.mark.parametrize("kill", KILLS)
 def test_a_killed_build_hurts_nothing_and_the_next_one_completes(
-    bestiary: Bestiary, copy: Path, tmp_path: Path, kill: str
+    sample: SampleRepository, copy: Path, tmp_path: Path, kill: str
 ) -> None:
     body, first = KILLS[kill]
     done = run_script(body, copy, tmp_path, first=first)
@@ -255,7 +255,7 @@ def test_a_killed_build_hurts_nothing_and_the_next_one_completes(
         names = {blobs.hash_of(name) for name in FossilTransfer(copy).names()} - {None}
         assert names == {row[0] for row in query(copy, "SELECT DISTINCT hash FROM fx_vec_chunk")}
         assert index.build().shared == 0
-    assert healthy(bestiary, copy)
+    assert healthy(sample, copy)
 
 
 class TestBlobs:
@@ -282,7 +282,7 @@ class TestBlobs:
             (lambda data: data + b"\0\0\0", "left over"),
             (lambda data: data[:-4] + b"\0\0\xc0\x7f", "NaN"),
             (lambda data: data[:-4] + b"\0\0\x80\x40", "length"),
-            (lambda data: blobs.encode([Record(0, "", "three", np.float32([0, 0, 1]))], 3), "truncated"),
+            (lambda data: blobs.encode([BlobRecord(0, "", "three", np.float32([0, 0, 1]))], 3), "truncated"),
         ],
     )
     def test_a_bad_one_is_refused_and_the_others_are_imported(
@@ -306,7 +306,7 @@ class TestBlobs:
             assert [item.path for item in index.import_blobs().refused] == [chosen]
 
     def test_another_models_blobs_are_refused_whole(self, emptied: Path) -> None:
-        note = blobs.encode_note(Note(Space("some-other-model", 768)))
+        note = blobs.encode_note(SpaceNote(Space("some-other-model", 768)))
         FossilTransfer(emptied).replace({blobs.NOTE: note}, [])
         with opened(emptied) as index:
             with pytest.raises(outcrop.SpaceMismatch, match=r"some-other-model-768.*hash-768"):
@@ -314,7 +314,9 @@ class TestBlobs:
             assert query(emptied, "SELECT count(*) FROM fx_vec_chunk") == [(0,)]
             # Indexing makes them ours.
             assert index.build().complete
-            assert sync.current(FossilTransfer(emptied)) == (Space("hash", 768), index.status().revision)
+            note = sync.note_of(FossilTransfer(emptied))
+            assert note is not None
+            assert (note.space, note.revision) == (Space("hash", 768), index.status().revision)
 
     def test_no_blobs_at_all(self, copy: Path) -> None:
         said = r"no vectors.*outcrop pull.*clone --unversioned"
@@ -361,10 +363,9 @@ class TestBlobs:
 
     def test_texts_that_another_chunker_cut_are_taken_until_the_next_build(self, emptied: Path, chosen: str) -> None:
         vectors = HashEmbedder().embed_passages(["Bears", "Asleep."])
-        records = [Record(seq, "", text, vectors[seq]) for seq, text in enumerate(("Bears</h2>", "Asleep."))]
-        FossilTransfer(emptied).replace(
-            {chosen: blobs.encode(records, 768), blobs.NOTE: blobs.encode_note(Note(Space("hash", 768), "older/7"))}, []
-        )
+        records = [BlobRecord(seq, "", text, vectors[seq]) for seq, text in enumerate(("Bears</h2>", "Asleep."))]
+        note = blobs.encode_note(SpaceNote(Space("hash", 768), "older/7"))
+        FossilTransfer(emptied).replace({chosen: blobs.encode(records, 768), blobs.NOTE: note}, [])
         with opened(emptied) as index:
             assert index.import_blobs().missing == 0
             (hit,) = [hit for hit in index.search("Asleep.", mode="semantic").hits if hit.text == "Asleep."]
@@ -416,17 +417,17 @@ def test_a_repository_without_trunk_names_its_branches(copy: Path) -> None:
         index.build()
 
 
-def test_the_nearest_repository_is_meant(bestiary: Bestiary, copy: Path, tmp_path: Path) -> None:
+def test_the_nearest_repository_is_meant(sample: SampleRepository, copy: Path, tmp_path: Path) -> None:
     outer = tmp_path / "outer"
     outer.mkdir()
-    bestiary.fossil.run("open", copy, cwd=outer)
+    sample.fossil.run("open", copy, cwd=outer)
     inner = outer / "vendored"
     inner.mkdir()
     subprocess.run(["git", "init", "-q"], cwd=inner, check=True)
     deepest = inner / "checkout"
     deepest.mkdir()
     shutil.copy(copy, tmp_path / "second.fossil")
-    bestiary.fossil.run("open", tmp_path / "second.fossil", "--nested", cwd=deepest)
+    sample.fossil.run("open", tmp_path / "second.fossil", "--nested", cwd=deepest)
     for folder, kind, root in (
         (outer / "docs", "fossil", outer),
         (inner, "git", inner),
@@ -436,10 +437,10 @@ def test_the_nearest_repository_is_meant(bestiary: Bestiary, copy: Path, tmp_pat
             assert (index.source.type, index.source.root) == (kind, root)
 
 
-def test_a_repository_in_wal_mode_keeps_it(bestiary: Bestiary, copy: Path) -> None:
-    bestiary.fossil.run("rebuild", "--wal", copy)
+def test_a_repository_in_wal_mode_keeps_it(sample: SampleRepository, copy: Path) -> None:
+    sample.fossil.run("rebuild", "--wal", copy)
     with opened(copy) as index:
         assert index.build().complete
         assert index.search("lions at seven", mode="semantic", k=1).hits[0].path == "Feeding times"
     assert query(copy, "PRAGMA journal_mode") == [("wal",)]
-    assert healthy(bestiary, copy)
+    assert healthy(sample, copy)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from fossil_program import Bestiary, build_bestiary, query, serving
+from fossil_program import SampleRepository, build_sample_repository, query, serving
 from travel import Counting
 
 import outcrop
@@ -33,8 +33,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def copy(bestiary: Bestiary, tmp_path: Path) -> Path:
-    return bestiary.copy(tmp_path)
+def copy(sample: SampleRepository, tmp_path: Path) -> Path:
+    return sample.copy(tmp_path)
 
 
 QUESTIONS = {
@@ -82,7 +82,7 @@ def tables(repository: Path) -> dict[str, int]:
 
 
 def test_the_whole_story(tmp_path: Path) -> None:
-    zoo = build_bestiary(tmp_path)
+    zoo = build_sample_repository(tmp_path)
     fossil, repository = zoo.fossil, zoo.repository
 
     embedder = Counting()
@@ -156,7 +156,7 @@ def test_the_whole_story(tmp_path: Path) -> None:
         assert "database integrity-check: ok" in fossil.run("test-integrity", "-R", each)
 
 
-def _change_everything(zoo: Bestiary) -> None:
+def _change_everything(zoo: SampleRepository) -> None:
     """Change a file, rename another, delete a third, edit a page, add a comment."""
     fossil, checkout = zoo.fossil, zoo.checkout
     fossil.run("update", zoo.tip, cwd=checkout)
@@ -170,22 +170,22 @@ def _change_everything(zoo: Bestiary) -> None:
 
 @pytest.mark.parametrize("way", ["build", "export", "broken"])
 def test_what_others_made_of_what_has_not_arrived_here_stays(
-    bestiary: Bestiary, copy: Path, tmp_path: Path, way: str
+    sample: SampleRepository, copy: Path, tmp_path: Path, way: str
 ) -> None:
     (tmp_path / "there").mkdir()
-    bob = bestiary.copy(tmp_path / "there")
+    bob = sample.copy(tmp_path / "there")
     for place in (copy, bob):
         with opened(place) as index:
             index.build()
             (old,) = {hit.hash for hit in index.search("bears", kind="wiki", k=50).hits if hit.path == "Plain"}
-    bestiary.fossil.run("wiki", "create", "Bob", "-", "-R", bob, input="Bob was here.\n")
+    sample.fossil.run("wiki", "create", "Bob", "-", "-R", bob, input="Bob was here.\n")
     with opened(bob) as index:
         assert index.build().shared == 1
     (theirs,) = FossilTransfer(bob).names() - FossilTransfer(copy).names()
     blob = FossilTransfer(bob).read(theirs)
     assert isinstance(blob, bytes)
     FossilTransfer(copy).replace({theirs: blob}, [])
-    bestiary.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input="New words.\n")
+    sample.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input="New words.\n")
     with opened(copy, Broken() if way == "broken" else None) as index:
         if way == "broken":
             with pytest.raises(outcrop.EmbedderUnavailable):
@@ -205,7 +205,7 @@ class Broken(Counting):
 
 
 class TestWhatIsWithdrawn:
-    def test_it_is_not_shown_before_the_next_build_and_gone_after(self, bestiary: Bestiary, copy: Path) -> None:
+    def test_it_is_not_shown_before_the_next_build_and_gone_after(self, sample: SampleRepository, copy: Path) -> None:
         with opened(copy) as index:
             index.build()
             hits = {kind: ask(index)[kind][0] for kind in (Kind.WIKI, Kind.CODE, Kind.TECHNOTE)}
@@ -225,19 +225,19 @@ class TestWhatIsWithdrawn:
             assert not gone & {row[0] for row in query(copy, stored)}
             assert not {f"vec/{hash}.bin" for hash in gone} & FossilTransfer(copy).names()
 
-    def test_a_model_that_fails_does_not_keep_it_public(self, bestiary: Bestiary, copy: Path) -> None:
+    def test_a_model_that_fails_does_not_keep_it_public(self, sample: SampleRepository, copy: Path) -> None:
         with opened(copy) as index:
             index.build()
             wiki = ask(index)[Kind.WIKI][0].hash
         query(copy, "INSERT INTO shun VALUES (?, 0, '')", wiki)
-        bestiary.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input="New words.\n")
+        sample.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input="New words.\n")
         with opened(copy, Broken()) as index:
             with pytest.raises(outcrop.EmbedderUnavailable):
                 index.build()
             assert f"vec/{wiki}.bin" not in FossilTransfer(copy).names()
 
     def test_a_build_that_is_stopped_leaves_nothing_of_it(
-        self, bestiary: Bestiary, copy: Path, monkeypatch: pytest.MonkeyPatch
+        self, sample: SampleRepository, copy: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with opened(copy) as index:
             index.build()
@@ -249,17 +249,17 @@ class TestWhatIsWithdrawn:
         assert f"vec/{wiki}.bin" not in FossilTransfer(copy).names()
 
     def test_a_changed_ticket_is_shared_anew_after_a_build_that_was_stopped(
-        self, bestiary: Bestiary, copy: Path, monkeypatch: pytest.MonkeyPatch
+        self, sample: SampleRepository, copy: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with opened(copy) as index:
             index.build()
-            bestiary.fossil.run("ticket", "set", bestiary.ticket, "comment", "Only this is left.", "-R", copy)
+            sample.fossil.run("ticket", "set", sample.ticket, "comment", "Only this is left.", "-R", copy)
             monkeypatch.setattr("outcrop.transfer.sync.export", _stop)
             with pytest.raises(KeyboardInterrupt):
                 index.build()
             monkeypatch.undo()
             assert index.build().shared == 1
-        blob = FossilTransfer(copy).read(f"vec/{bestiary.ticket}.bin")
+        blob = FossilTransfer(copy).read(f"vec/{sample.ticket}.bin")
         assert isinstance(blob, bytes)
         assert b"Only this is left." in blob
         assert b"Wood was ordered." not in blob
@@ -271,11 +271,11 @@ def _stop(*_: object) -> None:
 
 class TestWarnings:
     def test_who_reads_the_index_through_ticket_reports(
-        self, bestiary: Bestiary, copy: Path, caplog: pytest.LogCaptureFixture
+        self, sample: SampleRepository, copy: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        bestiary.fossil.run("user", "new", "carol", "", "secret", "-R", copy)
-        bestiary.fossil.run("user", "capabilities", "carol", "t", "-R", copy)
-        bestiary.fossil.run("user", "capabilities", "nobody", "", "-R", copy)
+        sample.fossil.run("user", "new", "carol", "", "secret", "-R", copy)
+        sample.fossil.run("user", "capabilities", "carol", "t", "-R", copy)
+        sample.fossil.run("user", "capabilities", "nobody", "", "-R", copy)
         with caplog.at_level(logging.WARNING, "outcrop"), opened(copy) as index:
             index.build()
         (message,) = [record.getMessage() for record in caplog.records if "carol" in record.getMessage()]
@@ -283,9 +283,9 @@ class TestWarnings:
         assert "code, doc, forum" in message
 
     def test_a_push_that_moved_nothing(
-        self, bestiary: Bestiary, copy: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+        self, sample: SampleRepository, copy: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        fossil = bestiary.fossil
+        fossil = sample.fossil
         with opened(copy) as index:
             index.build()
         for name, capabilities in (("dan", "gio"), ("eve", "gioy")):
@@ -329,11 +329,11 @@ def test_an_export_into_the_repository_itself_does_what_a_build_does(copy: Path)
         assert index.export().written == 0
 
 
-def test_another_branch(bestiary: Bestiary, copy: Path) -> None:
+def test_another_branch(sample: SampleRepository, copy: Path) -> None:
     with opened(copy, branch="side") as index:
         index.build()
         answer = index.search("on the branch", kind="code", k=1)
         assert answer.stale is None
-    assert query(copy, "SELECT last_ckout FROM fx_vec_state") == [(bestiary.branch_tip,)]
+    assert query(copy, "SELECT last_ckout FROM fx_vec_state") == [(sample.branch_tip,)]
     with pytest.raises(outcrop.UsageError, match="no --branch"):
-        outcrop.open(bestiary.fossil.home.parent, branch="side")
+        outcrop.open(sample.fossil.home.parent, branch="side")

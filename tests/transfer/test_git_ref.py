@@ -10,6 +10,7 @@ from repositories import git, make_repository, write
 
 from outcrop.core.model import Skipped, SkipReason
 from outcrop.errors import StoreError, StoreLocked
+from outcrop.transfer import blob
 from outcrop.transfer.git import ref
 from outcrop.transfer.git.ref import REF, GitTransfer
 from outcrop.vcs.git import Repository
@@ -141,7 +142,7 @@ def test_what_is_no_ordinary_file_is_passed_over(folder: Path) -> None:
 
 
 def test_a_file_that_is_too_large_or_not_here_is_refused_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ref, "MOST_BYTES", 1000)
+    monkeypatch.setattr(blob, "MOST_BYTES", 1000)
     small, large = (
         git(folder, "hash-object", "-w", "--stdin", stdin=data).decode().strip() for data in (b"VE01", b"V" * 1001)
     )

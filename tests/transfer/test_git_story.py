@@ -22,8 +22,9 @@ from outcrop.core.model import Skipped
 from outcrop.core.reports import SyncReport
 from outcrop.surfaces.cli.program import main
 from outcrop.transfer import blob
-from outcrop.transfer.git import remote as git_exchange
+from outcrop.transfer.git import remote as git_remote
 from outcrop.transfer.git.ref import REF, GitTransfer
+from outcrop.transfer.git.remote import GitRemote
 from outcrop.vcs.git import Repository
 from outcrop.vcs.git_repository import discover
 
@@ -333,16 +334,16 @@ class TestOtherPeoplesVectors:
             commit(place)
             git(place, "push", "-q", "origin", name)
             built(place)
-        pushed = git_exchange.push
-        monkeypatch.setattr("outcrop.transfer.git.publish.SECONDS_APART", 0.0)
+        pushed = GitRemote.push
+        monkeypatch.setattr("outcrop.transfer.git.publish.RETRY_PAUSE", 0.0)
 
         def meanwhile(*arguments: object) -> bool:
-            monkeypatch.setattr(git_exchange, "push", pushed)
+            monkeypatch.setattr(GitRemote, "push", pushed)
             with opened(bob) as index:
                 assert index.push().sent > 0
             return pushed(*arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(git_exchange, "push", meanwhile)
+        monkeypatch.setattr(GitRemote, "push", meanwhile)
         with opened(world.ada) as index:
             moved = index.push()
         assert (moved.sent, moved.received) == (1, 4)
@@ -729,7 +730,7 @@ class TestRemotes:
 
     def test_one_that_never_answers(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         """Its program sleeps, and with it whatever it started is ended."""
-        monkeypatch.setattr(git_exchange, "SECONDS_TO_ANSWER", 0.5)
+        monkeypatch.setattr(git_remote, "ANSWER_TIMEOUT", 0.5)
         monkeypatch.setenv("GIT_SSH_COMMAND", "sleep 600; :")
         built(world.ada)
         with opened(world.ada) as index, pytest.raises(outcrop.StoreError, match=r"could not reach .* within 0.5 s"):
@@ -768,9 +769,9 @@ class TestRemotes:
         assert left == [f"refs/outcrop/incoming/{running.pid}", REF]
 
     def test_one_that_keeps_changing(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("outcrop.transfer.git.publish.SECONDS_APART", 0.0)
+        monkeypatch.setattr("outcrop.transfer.git.publish.RETRY_PAUSE", 0.0)
         monkeypatch.setattr("outcrop.transfer.git.publish.ATTEMPTS", 2)
-        monkeypatch.setattr(git_exchange, "push", lambda *_: False)
+        monkeypatch.setattr(GitRemote, "push", lambda *_: False)
         built(world.ada)
         with opened(world.ada) as index, pytest.raises(outcrop.StoreError, match="faster than this could, 2 times"):
             index.push()

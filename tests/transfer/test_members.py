@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from outcrop.core.model import Chunk, Kind, MediaNote, Part
 from outcrop.errors import BlobError
-from outcrop.transfer.members import Listed, Location, Members, decode, encode
+from outcrop.transfer.members import ExportedArtifact, Location, MembersFile, decode, encode
 
 lines = st.integers(1, 10**6)
 names = st.text(max_size=20)
@@ -22,7 +22,7 @@ seconds = st.none() | st.tuples(st.floats(0, 1e5), st.floats(0, 1e5))
 
 
 @st.composite
-def listed(draw: st.DrawFn) -> Listed:
+def listed(draw: st.DrawFn) -> ExportedArtifact:
     count = draw(st.integers(0, 4))
     chunks = []
     for seq in range(count):
@@ -44,18 +44,18 @@ def listed(draw: st.DrawFn) -> Listed:
         )
     media = draw(st.none() | st.builds(MediaNote, names, names))
     at = tuple(draw(st.lists(locations, min_size=1, max_size=3)))
-    return Listed(draw(st.text("0123456789abcdef", min_size=40, max_size=40)), at, tuple(chunks), media)
+    return ExportedArtifact(draw(st.text("0123456789abcdef", min_size=40, max_size=40)), at, tuple(chunks), media)
 
 
 @given(st.lists(listed(), max_size=4), names, names)
-def test_what_is_written_comes_back(items: list[Listed], project: str, revision: str) -> None:
-    members = Members("git", project, revision, {item.hash: item for item in items})
+def test_what_is_written_comes_back(items: list[ExportedArtifact], project: str, revision: str) -> None:
+    members = MembersFile("git", project, revision, {item.hash: item for item in items})
     assert decode(encode(members)) == members
 
 
 def test_an_artifact_takes_one_line_that_a_person_can_read() -> None:
-    one = Listed("a" * 40, (Location("src/a.py", Kind.CODE),), (Chunk(0, "", 0, 0, 3, 9, "run"),))
-    assert encode(Members("git", "zoo", "r1", {one.hash: one})).decode() == (
+    one = ExportedArtifact("a" * 40, (Location("src/a.py", Kind.CODE),), (Chunk(0, "", 0, 0, 3, 9, "run"),))
+    assert encode(MembersFile("git", "zoo", "r1", {one.hash: one})).decode() == (
         '{"format": 1, "source": "git", "project": "zoo", "revision": "r1", "artifacts": [\n'
         '{"hash": "' + "a" * 40 + '", "at": [{"path": "src/a.py", "kind": "code"}],'
         ' "chunks": [{"seq": 0, "lines": [3, 9], "name": "run"}]}\n'

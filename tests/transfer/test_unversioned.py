@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fossil_program import Bestiary, query
+from fossil_program import SampleRepository, query
 
 from outcrop.core.model import Skipped, SkipReason
 from outcrop.core.rows import TransferCounts
@@ -33,8 +33,8 @@ SAMPLES = {
 
 
 @pytest.fixture
-def copy(bestiary: Bestiary, tmp_path: Path) -> Path:
-    return bestiary.copy(tmp_path)
+def copy(sample: SampleRepository, tmp_path: Path) -> Path:
+    return sample.copy(tmp_path)
 
 
 def rows(repository: Path) -> dict[str, tuple[Any, ...]]:
@@ -42,23 +42,23 @@ def rows(repository: Path) -> dict[str, tuple[Any, ...]]:
     return {name: rest for name, *rest in found}  # type: ignore[misc]
 
 
-def add_by_program(bestiary: Bestiary, repository: Path, folder: Path) -> None:
+def add_by_program(sample: SampleRepository, repository: Path, folder: Path) -> None:
     for name, data in SAMPLES.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(data)
-    bestiary.fossil.run("uv", "add", *SAMPLES, "-R", repository, cwd=folder)
+    sample.fossil.run("uv", "add", *SAMPLES, "-R", repository, cwd=folder)
 
 
 class TestRows:
     @pytest.mark.parametrize("policy", ["sha3", "sha1"])
-    def test_they_are_the_ones_that_fossil_makes(self, bestiary: Bestiary, tmp_path: Path, policy: str) -> None:
+    def test_they_are_the_ones_that_fossil_makes(self, sample: SampleRepository, tmp_path: Path, policy: str) -> None:
         ours, theirs = (tmp_path / name for name in ("ours.fossil", "theirs.fossil"))
-        bestiary.copy(tmp_path).rename(ours)
-        bestiary.fossil.run("hash-policy", policy, "-R", ours)
-        bestiary.copy(tmp_path).rename(theirs)
-        bestiary.fossil.run("hash-policy", policy, "-R", theirs)
+        sample.copy(tmp_path).rename(ours)
+        sample.fossil.run("hash-policy", policy, "-R", ours)
+        sample.copy(tmp_path).rename(theirs)
+        sample.fossil.run("hash-policy", policy, "-R", theirs)
         FossilTransfer(ours).replace(SAMPLES, [])
-        add_by_program(bestiary, theirs, tmp_path)
+        add_by_program(sample, theirs, tmp_path)
         assert rows(ours) == rows(theirs)
         assert {len(row[0]) for row in rows(ours).values()} == {64 if policy == "sha3" else 40}
         assert [rows(ours)[name][2] for name in ("vec/edge.bin", "vec/over_the_edge.bin")] == [0, 1]
@@ -66,20 +66,20 @@ class TestRows:
         assert [query(ours, f"PRAGMA {name}(unversioned)") for name in names] == [
             query(theirs, f"PRAGMA {name}(unversioned)") for name in names
         ]
-        bestiary.fossil.run("uv", "rm", "vec/packed.bin", "vec/empty.bin", "-R", theirs)
+        sample.fossil.run("uv", "rm", "vec/packed.bin", "vec/empty.bin", "-R", theirs)
         FossilTransfer(ours).replace({}, ["vec/packed.bin", "vec/empty.bin"])
         assert rows(ours) == rows(theirs)
 
-    def test_what_the_program_stored_is_read(self, bestiary: Bestiary, copy: Path, tmp_path: Path) -> None:
-        add_by_program(bestiary, copy, tmp_path)
+    def test_what_the_program_stored_is_read(self, sample: SampleRepository, copy: Path, tmp_path: Path) -> None:
+        add_by_program(sample, copy, tmp_path)
         (tmp_path / "other.txt").write_text("not ours\n")
-        bestiary.fossil.run("uv", "add", "other.txt", "-R", copy, cwd=tmp_path)
+        sample.fossil.run("uv", "add", "other.txt", "-R", copy, cwd=tmp_path)
         assert dict(FossilTransfer(copy).read_all()) == SAMPLES
 
-    def test_the_program_reads_what_we_stored(self, bestiary: Bestiary, copy: Path) -> None:
+    def test_the_program_reads_what_we_stored(self, sample: SampleRepository, copy: Path) -> None:
         FossilTransfer(copy).replace(SAMPLES, [])
-        assert bestiary.fossil.run("uv", "cat", "vec/packed.bin", "-R", copy).encode() == SAMPLES["vec/packed.bin"]
-        listed = bestiary.fossil.run("uv", "list", "-R", copy).splitlines()
+        assert sample.fossil.run("uv", "cat", "vec/packed.bin", "-R", copy).encode() == SAMPLES["vec/packed.bin"]
+        listed = sample.fossil.run("uv", "list", "-R", copy).splitlines()
         assert [line.split()[-1] for line in listed] == sorted(SAMPLES)
 
     def test_each_write_says_where_it_came_from(self, copy: Path) -> None:
@@ -113,11 +113,11 @@ class TestRows:
         FossilTransfer(copy).replace({"vec/a.bin": b"1"}, [])
         assert len(rows(copy)["vec/a.bin"][0]) == 64
 
-    def test_an_equal_file_keeps_its_row_whatever_its_hash(self, bestiary: Bestiary, copy: Path) -> None:
-        bestiary.fossil.run("hash-policy", "sha1", "-R", copy)
+    def test_an_equal_file_keeps_its_row_whatever_its_hash(self, sample: SampleRepository, copy: Path) -> None:
+        sample.fossil.run("hash-policy", "sha1", "-R", copy)
         store = FossilTransfer(copy)
         store.replace(SAMPLES, [])
-        bestiary.fossil.run("hash-policy", "sha3", "-R", copy)
+        sample.fossil.run("hash-policy", "sha3", "-R", copy)
         before = copy.read_bytes()
         assert store.replace(SAMPLES, []) == TransferCounts(0, 0)
         assert copy.read_bytes() == before
@@ -132,7 +132,7 @@ class TestTransactions:
         before = query(copy, "SELECT count(*) FROM rcvfrom")[0][0]
         assert store.replace(files, ["vec/old.bin"]) == TransferCounts(7, 1)
         assert query(copy, "SELECT count(*) FROM rcvfrom")[0][0] == before + 3
-        monkeypatch.setattr(unversioned, "_PAGE_BYTES", 9_000)
+        monkeypatch.setattr(unversioned, "_READ_BYTES", 9_000)
         assert dict(store.read_all()) == files
 
     def test_the_journal_stays_as_it_was(self, copy: Path) -> None:
@@ -141,7 +141,7 @@ class TestTransactions:
         assert sorted(path.name for path in copy.parent.iterdir()) == [copy.name]
 
     def test_nothing_is_written_when_another_holds_it(self, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(unversioned, "BUSY_SECONDS", 0.05)
+        monkeypatch.setattr(unversioned, "LOCK_TIMEOUT", 0.05)
         holder = sqlite3.connect(copy, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreLocked, match="in use by another program"):
@@ -192,19 +192,19 @@ class TestBadInput:
 
 
 @pytest.fixture
-def url(bestiary: Bestiary, copy: Path) -> Iterator[str]:
+def url(sample: SampleRepository, copy: Path) -> Iterator[str]:
     """The copy behind a real server on this machine."""
-    bestiary.fossil.run("user", "password", "alice", "open-sesame", "-R", copy)
+    sample.fossil.run("user", "password", "alice", "open-sesame", "-R", copy)
     # Not even the owner may push unversioned content without ``y``; Fossil then says nothing and does nothing.
-    bestiary.fossil.run("user", "capabilities", "alice", "sy", "-R", copy)
+    sample.fossil.run("user", "capabilities", "alice", "sy", "-R", copy)
     # Its children would live on for a minute after the server ended.
-    bestiary.fossil.run("settings", "backoffice-disable", "1", "-R", copy)
+    sample.fossil.run("settings", "backoffice-disable", "1", "-R", copy)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     server = subprocess.Popen(
         ["fossil", "server", "--localhost", "--nojail", "-P", str(port), copy],
-        env=bestiary.fossil.environment,
+        env=sample.fossil.environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -221,30 +221,30 @@ def url(bestiary: Bestiary, copy: Path) -> Iterator[str]:
 
 
 class TestSync:
-    def test_fossil_moves_what_we_write(self, bestiary: Bestiary, copy: Path, tmp_path: Path, url: str) -> None:
+    def test_fossil_moves_what_we_write(self, sample: SampleRepository, copy: Path, tmp_path: Path, url: str) -> None:
         served, clone = FossilTransfer(copy), tmp_path / "clone.fossil"
         served.replace(SAMPLES, [])
-        bestiary.fossil.run("clone", "--unversioned", url, clone)
+        sample.fossil.run("clone", "--unversioned", url, clone)
         cloned = FossilTransfer(clone)
         assert dict(cloned.read_all()) == SAMPLES
         # A sync fills the cache by which both sides know that nothing changed; our next write must empty it.
-        bestiary.fossil.run("uv", "sync", url, "-R", clone)
+        sample.fossil.run("uv", "sync", url, "-R", clone)
         assert query(clone, "SELECT 1 FROM config WHERE name = 'uv-hash'") == [(1,)]
         served.replace({"vec/plain.bin": b"newer"}, ["vec/packed.bin"])
-        bestiary.fossil.run("uv", "sync", url, "-R", clone)
+        sample.fossil.run("uv", "sync", url, "-R", clone)
         assert dict(cloned.read_all()) == dict(served.read_all())
         assert cloned.names() == SAMPLES.keys() - {"vec/packed.bin"}
         # And the other way.
         cloned.replace({"vec/new.bin": b"from the clone"}, ["vec/plain.bin"])
-        bestiary.fossil.run("uv", "sync", url, "-R", clone)
+        sample.fossil.run("uv", "sync", url, "-R", clone)
         assert served.names() == SAMPLES.keys() - {"vec/packed.bin", "vec/plain.bin"} | {"vec/new.bin"}
         for repository in (copy, clone):
-            assert "database integrity-check: ok" in bestiary.fossil.run("test-integrity", "-R", repository)
+            assert "database integrity-check: ok" in sample.fossil.run("test-integrity", "-R", repository)
 
-    def test_rebuild_keeps_what_we_write(self, bestiary: Bestiary, copy: Path) -> None:
+    def test_rebuild_keeps_what_we_write(self, sample: SampleRepository, copy: Path) -> None:
         store = FossilTransfer(copy)
         store.replace(SAMPLES, [])
         before = rows(copy)
-        bestiary.fossil.run("rebuild", "--vacuum", "--compress", copy)
+        sample.fossil.run("rebuild", "--vacuum", "--compress", copy)
         assert rows(copy) == before
-        assert "database integrity-check: ok" in bestiary.fossil.run("test-integrity", "-R", copy)
+        assert "database integrity-check: ok" in sample.fossil.run("test-integrity", "-R", copy)

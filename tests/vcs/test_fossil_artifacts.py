@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from fossil_program import Bestiary
+from fossil_program import SampleRepository
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,11 +75,11 @@ def test_a_truncated_delta_is_an_error(case: tuple[bytes, bytes, bytes]) -> None
         fossil.apply_delta(source, delta[:-1])
 
 
-def test_a_delta_of_the_real_program(bestiary: Bestiary, tmp_path: Path) -> None:
+def test_a_delta_of_the_real_program(sample: SampleRepository, tmp_path: Path) -> None:
     old, new, delta = tmp_path / "old", tmp_path / "new", tmp_path / "delta"
     old.write_bytes(b"".join(b"line %d of many\n" % n for n in range(2000)))
     new.write_bytes(old.read_bytes().replace(b"line 77 ", b"LINE 77 ") + b"the end\n")
-    bestiary.fossil.run("test-delta-create", old, new, delta)
+    sample.fossil.run("test-delta-create", old, new, delta)
     assert len(delta.read_bytes()) < 400
     assert fossil.apply_delta(old.read_bytes(), delta.read_bytes()) == new.read_bytes()
 

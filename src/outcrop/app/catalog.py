@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from outcrop.core.model import Kind, Skipped, SkipReason, Space
-from outcrop.core.protocols import Embedder, Guard, Source, VectorStore
+from outcrop.core.protocols import Embedder, Source, VectorStore, Withholding
 from outcrop.core.reports import SpaceStatus
 from outcrop.core.rows import InventoryRow
 
@@ -221,7 +221,7 @@ def catalog(
 
 def _public(source: Source, holdings: Sequence[InventoryRow]) -> Sequence[InventoryRow]:
     """Without what was taken from the public since it was indexed."""
-    if not isinstance(source, Guard):
+    if not isinstance(source, Withholding):
         return holdings
     hidden = source.withheld({it.hash: it.version for it in holdings if it.version and not it.project})
     return [it for it in holdings if it.project or it.hash not in hidden]

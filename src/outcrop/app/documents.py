@@ -9,7 +9,7 @@ from typing import Literal
 
 from outcrop.app.index import Index
 from outcrop.core.model import Artifact, Kind, Ref
-from outcrop.core.protocols import Guard
+from outcrop.core.protocols import Withholding
 from outcrop.errors import FormatError, UnknownArtifact
 from outcrop.stores.sqlite import inventory
 from outcrop.stores.sqlite.inventory import Row
@@ -113,7 +113,7 @@ def _find(index: Index, path: str | None, hash: str | None, project: str, kinds:
     with index.store.file.snapshot() as database:
         row = inventory.find(database, index.store.worktree, path=path, hash=hash, project=project, kinds=kinds)
     guard = index.source
-    if row is not None and not row.project and row.version and isinstance(guard, Guard):
+    if row is not None and not row.project and row.version and isinstance(guard, Withholding):
         return None if guard.withheld({row.hash: row.version}) else row
     return row
 

@@ -67,14 +67,14 @@ def open(
     """
     # Imported here: reading settings and finding the source is not needed to look at the class.
     from outcrop.sources.discover import find_root, open_source
-    from outcrop.sources.options import Options, own_files
+    from outcrop.sources.options import Options, exclude_store
 
     found = find_root(Path(path), rev, branch)
     if not isinstance(settings, Settings):
         settings = load_settings(found.root, settings)
     options = Options(
         max_bytes=settings.max_bytes,
-        exclude=(*settings.exclude, *own_files(settings.store, found.root)),
+        exclude=(*settings.exclude, *exclude_store(settings.store, found.root)),
         include_secrets=settings.include_secrets,
         kinds=settings.kinds,
         raw_cells=settings.raw_cells,
@@ -272,7 +272,7 @@ class Index:
             StoreError: There are none, or the index cannot be written.
         """
         place = None if folder is None else Path(folder)
-        return service.bring_in(self.source, self.store, self.embedder.space, place, progress or (lambda _: None))
+        return service.import_blobs(self.source, self.store, self.embedder.space, place, progress or (lambda _: None))
 
     def export(self, folder: str | os.PathLike[str] | None = None) -> ExportReport:
         """Lay the vectors out in a folder; or in the repository, from where git or Fossil moves them.

@@ -100,8 +100,8 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class Guard(Protocol):
-    """What a source also is whose material can be taken from the public after it was indexed."""
+class Withholding(Protocol):
+    """A source whose material can be withheld from the public after it was indexed."""
 
     def withheld(self, versions: Mapping[str, str]) -> frozenset[str]:
         """Of indexed artifacts (version by hash), those that may not be shown any more.
@@ -110,8 +110,8 @@ class Guard(Protocol):
             SourceError: The source cannot be read.
         """
 
-    def unseen(self, hashes: Collection[str]) -> frozenset[str]:
-        """Those artifacts that this copy of the source has never had.
+    def foreign(self, hashes: Collection[str]) -> frozenset[str]:
+        """Those artifacts that this copy of the source has never had: they are another copy's.
 
         Raises:
             SourceError: The source cannot be read.

@@ -18,7 +18,7 @@ from pathlib import Path
 from outcrop.config.settings import Settings, load_settings
 from outcrop.core.model import Filter, Space
 from outcrop.core.names import check_project
-from outcrop.core.protocols import Guard, Source, TransferStore
+from outcrop.core.protocols import Source, TransferStore, Withholding
 from outcrop.core.reports import Progress
 from outcrop.errors import BlobError, IndexMissing, OutcropError, SpaceMismatch, StoreError, UsageError
 from outcrop.sources.discover import FoundRoot, find_root, open_source
@@ -28,7 +28,7 @@ from outcrop.sources.paths import to_bytes, to_slug, to_text
 from outcrop.stores.sqlite.store import SqliteStore
 from outcrop.transfer import folder_export, service, sync
 from outcrop.transfer.directory import DirectoryTransfer
-from outcrop.transfer.members import Members
+from outcrop.transfer.members import MembersFile
 
 # Type of a peer that is a folder of exported blobs.
 EXPORT = "blobs"
@@ -116,7 +116,7 @@ def look(path: Path, settings: Settings, space: Space, own_store: Path) -> Look:
 
 def withheld(source: Source | None, versions: Mapping[str, str]) -> frozenset[str]:
     """Of a peer's artifacts (version by hash), those that it does not show to the public any more."""
-    return source.withheld(versions) if isinstance(source, Guard) else frozenset()
+    return source.withheld(versions) if isinstance(source, Withholding) else frozenset()
 
 
 def _found(path: Path, own_store: Path) -> tuple[FoundRoot, Source]:
@@ -203,7 +203,7 @@ def _of_blobs(
     transfer = _blobs_of(source, settings, path)
     memory = SqliteStore(None, source.worktree)
     try:
-        sync.bring_in(source, memory, transfer, space, report)
+        sync.import_blobs(source, memory, transfer, space, report)
     except OutcropError as error:
         raise at(path, error) from error
     return Peer(
@@ -226,8 +226,8 @@ def _blobs_of(source: Source, settings: Settings, path: Path) -> TransferStore:
 
 def _blob_revision(transfer: TransferStore) -> str:
     """What blobs are current to; where that is not said, a digest of their names."""
-    note = sync.current(transfer)
-    return _word({"": note[1]} if note else dict.fromkeys(transfer.names(), ""))
+    note = sync.note_of(transfer)
+    return _word({"": note.revision} if note else dict.fromkeys(transfer.names(), ""))
 
 
 def _of_export(path: Path, settings: Settings, space: Space, report: Callable[[Progress], None]) -> Peer:
@@ -236,7 +236,7 @@ def _of_export(path: Path, settings: Settings, space: Space, report: Callable[[P
     memory = SqliteStore(None)
     found = _members(path)
     try:
-        folder_export.bring_in(source, memory, transfer, space, report)
+        folder_export.import_export(source, memory, transfer, space, report)
     except SpaceMismatch as error:
         fix = f"Export it from an index made by the same: {' '.join(embedder_flags(settings))}"
         raise SpaceMismatch(f"{path} cannot be imported: {error.what}", fix) from error
@@ -246,7 +246,7 @@ def _of_export(path: Path, settings: Settings, space: Space, report: Callable[[P
     return Peer(EXPORT, spelled(path), slug, memory, None, _word({"": found.revision}), space, memory.moment(), True)
 
 
-def _members(path: Path) -> Members:
+def _members(path: Path) -> MembersFile:
     """What an export says of itself."""
     try:
         found = folder_export.read_members(DirectoryTransfer(path))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from outcrop.core.model import Answer, Copy, Filter, Hit, Mode, Space, Stale
-from outcrop.core.protocols import Embedder, Guard, Source, Vector, VectorStore
+from outcrop.core.protocols import Embedder, Source, Vector, VectorStore, Withholding
 from outcrop.core.rows import Passage, ScoredChunk, State
 from outcrop.errors import BadEmbedding, EmbedderError, IndexMissing, SpaceMismatch, StoreError
 from outcrop.search import parse, query, ranking, spelling
@@ -158,7 +158,7 @@ def _by_words(
 
 def shown(source: Source, passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
     """Without those that were taken from the public since they were indexed."""
-    if not isinstance(source, Guard):
+    if not isinstance(source, Withholding):
         return passages
     versions = {item.hash: item.version for item in passages.values() if item.version and not item.project}
     hidden = source.withheld(versions)

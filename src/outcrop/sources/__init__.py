@@ -1,1 +1,1 @@
-"""Adapters that list and read artifacts. They never import each other."""
+"""Adapters that list and read artifacts."""

@@ -18,15 +18,7 @@ from outcrop.vcs.git_repository import discover, is_ignored
 
 @dataclass(frozen=True, slots=True)
 class FoundRoot:
-    """What encloses a path, before any setting is known.
-
-    Attributes:
-        root: The folder whose settings apply: top of the working tree or checkout, or the plain folder.
-        repository: The git repository, or None.
-        fossil: The Fossil repository, or None.
-        rev: The commit that was asked for (git).
-        branch: The branch that was asked for (Fossil).
-    """
+    """The folder whose settings apply to a path (top of the working tree or checkout), and its repository."""
 
     root: Path
     repository: Repository | None = None
@@ -41,11 +33,6 @@ def find_root(path: Path, rev: str | None = None, branch: str | None = None) -> 
     A Fossil repository is named by its file or by any folder of a checkout. A folder inside a git repository means the
     whole repository, unless that repository ignores the folder. Of a checkout and a git repository around a path, the
     nearer one is meant. A plain folder means itself, or the nearest folder above that the same user has indexed.
-
-    Args:
-        path: A folder, a Fossil repository's file, or a file in a repository.
-        rev: A commit to look at instead of the working tree.
-        branch: A branch to look at instead of trunk.
     """
     if not path.exists():
         raise NotARepository(f"There is no {path}", "Name a folder or a repository")
@@ -67,20 +54,19 @@ def find_root(path: Path, rev: str | None = None, branch: str | None = None) -> 
     return FoundRoot(next(indexed, folder))
 
 
-def open_source(place: FoundRoot, options: Options) -> Source:
-    """The source at a place, under these settings."""
-    if place.fossil is not None:
+def open_source(found: FoundRoot, options: Options) -> Source:
+    if found.fossil is not None:
         # Imported here: a search in any other repository starts sooner without it.
         from outcrop.sources.fossil.source import FossilSource
 
-        return FossilSource(place.fossil, options, place.branch)
-    if place.repository is not None:
-        return GitSource(place.root, options, place.rev, place.repository)
-    return FolderSource(place.root, options)
+        return FossilSource(found.fossil, options, found.branch)
+    if found.repository is not None:
+        return GitSource(found.root, options, found.rev, found.repository)
+    return FolderSource(found.root, options)
 
 
 def _has_own_index(folder: Path) -> bool:
-    """Whether this user indexed the folder. An index that somebody else put above ours would widen what we read."""
+    """Whether this user indexed the folder. Another user's index above ours would widen what we read."""
     try:
         owner = (folder / ".outcrop" / "index.sqlite").stat().st_uid
     except OSError:

@@ -1,4 +1,4 @@
-"""Files on disk: what they look like, whether they were touched since they were hashed, and their bytes."""
+"""Files on disk: their state, whether they changed since they were hashed, and their bytes."""
 
 from __future__ import annotations
 
@@ -7,56 +7,68 @@ import os
 import stat
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from outcrop.core.model import FileState, Skipped, SkipReason
-from outcrop.sources.paths import to_bytes
-from outcrop.sources.selection import INTERNAL
+from outcrop.sources.paths import INTERNAL, to_bytes
 
 # The content address of a file's bytes, lower-case hex.
 Digest = Callable[[bytes], str]
 
-# In :attr:`FileState.mtime_ns`: the file had been written so recently that its time proves nothing.
+# In :attr:`FileState.mtime_ns`: the file was written so recently that its time proves nothing.
 UNTRUSTED = -1
 
+# Clock ticks of file systems with fine and with coarse times (FAT, HFS+, some network drives), ns.
 _FINE_NS = 50_000_000
 _COARSE_NS = 2_000_000_000
 
+_READ_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileContent:
+    """The bytes of a file, with its status and the clock (ns) from before they were read."""
+
+    data: bytes
+    status: os.stat_result
+    clock_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What is at a path: its item in the revision, the state behind a hash, or why there is none."""
+
+    item: str | None
+    state: FileState | None = None
+    refusal: Skipped | None = None
+
+
+def is_unchanged(known: FileState, status: os.stat_result) -> bool:
+    """Whether the hash of a state still holds, judged without reading."""
+    return (known.size, known.mtime_ns, known.inode) == (status.st_size, time_of(status), status.st_ino)
+
 
 def time_of(status: os.stat_result) -> int:
-    """When the file last changed in any way, ns. The later of both times, so that restoring an old mtime shows too."""
+    # The later of both times, so that restoring an old mtime shows too.
     return max(status.st_mtime_ns, status.st_ctime_ns)
 
 
-def is_untouched(seen: FileState | None, status: os.stat_result) -> bool:
-    """Whether the hash in ``seen`` still holds, judged without reading."""
-    return (
-        seen is not None
-        and seen.size == status.st_size
-        and seen.mtime_ns == time_of(status)
-        and seen.inode == status.st_ino
-    )
-
-
-def remember(status: os.stat_result, hash: str, looked_ns: int) -> FileState:
-    """The state behind a hash, for the next listing.
-
-    A file may be written once more within the same tick of the file system's clock, and then look the same. So a file
-    that changed just before it was read is not trusted: for two seconds where times are coarse (FAT, HFS+, some
-    network drives), for a moment where they are fine. A time far in the future is no sign of a recent write.
-
-    Args:
-        status: Taken before the bytes were read.
-        hash: Of these bytes.
-        looked_ns: The clock before they were read.
-    """
-    changed = time_of(status)
+def state_of(content: FileContent, digest: Digest) -> FileState:
+    # A file may be written once more within the same tick of the file system's clock, and then look the same. So a file
+    # that changed just before it was read is not trusted. A time far in the future is no sign of a recent write.
+    changed = time_of(content.status)
     tick = _FINE_NS if changed % 1_000_000 else _COARSE_NS
-    time_ns = UNTRUSTED if abs(looked_ns - changed) < tick else changed
-    return FileState(status.st_size, time_ns, status.st_ino, hash)
+    time_ns = UNTRUSTED if abs(content.clock_ns - changed) < tick else changed
+    return FileState(content.status.st_size, time_ns, content.status.st_ino, digest(content.data))
 
 
-def reason_of(error: OSError, path: str) -> Skipped:
-    """Why a file could not be opened or read."""
+def refuse_error(error: OSError, path: str) -> Skipped:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return Skipped(path, SkipReason.VANISHED)
     if error.errno == errno.ELOOP:
@@ -64,30 +76,23 @@ def reason_of(error: OSError, path: str) -> Skipped:
     return Skipped(path, SkipReason.UNREADABLE, error.strerror or type(error).__name__)
 
 
-def not_a_file(mode: int, path: str) -> Skipped | None:
-    """Why something of this ``st_mode`` is not read, or None for a regular file."""
-    if stat.S_ISREG(mode):
-        return None
-    if stat.S_ISLNK(mode):
+def refuse_status(status: os.stat_result, path: str, limit: int) -> Skipped | None:
+    if stat.S_ISLNK(status.st_mode):
         return Skipped(path, SkipReason.SYMLINK)
-    names = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket", stat.S_IFDIR: "folder"}
-    return Skipped(path, SkipReason.NOT_A_FILE, names.get(stat.S_IFMT(mode), "device"))
+    if not stat.S_ISREG(status.st_mode):
+        names = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket", stat.S_IFDIR: "folder"}
+        return Skipped(path, SkipReason.NOT_A_FILE, names.get(stat.S_IFMT(status.st_mode), "device"))
+    return refuse_size(path, status.st_size, limit)
 
 
-def oversize(path: str, size: int, limit: int) -> Skipped:
-    """The verdict on a file that is too large."""
-    return Skipped(path, SkipReason.OVERSIZE, f"{size} bytes, limit {limit}")
+def refuse_size(path: str, size: int | None, limit: int) -> Skipped | None:
+    return None if size is None or size <= limit else Skipped(path, SkipReason.OVERSIZE, f"{size} bytes, limit {limit}")
 
 
-def read_inside(base: bytes, path: str, limit: int) -> tuple[bytes, os.stat_result, int] | Skipped:
-    """The bytes of a file below a folder: what :func:`read_file` gives, and never of anything outside.
+def read_inside(base: bytes, path: str, limit: int) -> FileContent | Skipped:
+    """As :func:`read_file`, below the folder ``base`` (with a slash at the end), and never anything outside.
 
-    A path that was listed once may lead elsewhere by now, and one that came with somebody's index may always have.
-
-    Args:
-        base: The folder, with a slash at the end.
-        path: Its path in the index.
-        limit: The most bytes it may have.
+    A path that was listed once may lead elsewhere by now, and the path in an index of other people may always have.
     """
     parts = to_bytes(path).split(b"/")
     if not {b"", b".", b"..", *INTERNAL}.isdisjoint(parts):
@@ -99,49 +104,35 @@ def read_inside(base: bytes, path: str, limit: int) -> tuple[bytes, os.stat_resu
             if stat.S_ISLNK(os.lstat(folder).st_mode):
                 return Skipped(path, SkipReason.SYMLINK, "below one")
         except OSError as error:
-            return reason_of(error, path)
+            return refuse_error(error, path)
     return read_file(folder + b"/" + parts[-1], path, limit)
 
 
-def read_file(name: bytes, path: str, limit: int) -> tuple[bytes, os.stat_result, int] | Skipped:
-    """The bytes of a regular file, never through a symbolic link and never waiting for a pipe.
-
-    Args:
-        name: Where it is on disk.
-        path: Its path in the index, for the verdict.
-        limit: The most bytes it may have.
-
-    Returns:
-        The bytes, its status and the clock (ns) from before they were read; or why there are none.
-    """
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+def read_file(name: bytes, path: str, limit: int) -> FileContent | Skipped:
+    """Read a regular file of at most ``limit`` bytes, never through a symbolic link and without waiting for a pipe."""
     try:
-        descriptor = os.open(name, flags | getattr(os, "O_CLOEXEC", 0))
+        descriptor = os.open(name, _READ_FLAGS)
     except OSError as error:
-        # A socket cannot be opened at all, and says so with an error of its own.
+        # A socket cannot be opened at all, and has an error of its own.
         if error.errno in (errno.ENXIO, errno.EOPNOTSUPP):
             return Skipped(path, SkipReason.NOT_A_FILE, "socket")
-        return reason_of(error, path)
+        return refuse_error(error, path)
     try:
-        looked_ns = time.time_ns()
+        clock_ns = time.time_ns()
         status = os.fstat(descriptor)
-        odd = not_a_file(status.st_mode, path)
-        if odd is not None:
-            return odd
-        if status.st_size > limit:
-            return oversize(path, status.st_size, limit)
+        refusal = refuse_status(status, path, limit)
+        if refusal is not None:
+            return refusal
         data = _read_all(descriptor, status.st_size, limit)
     except OSError as error:
-        return reason_of(error, path)
+        return refuse_error(error, path)
     finally:
         os.close(descriptor)
-    if len(data) > limit:
-        return oversize(path, len(data), limit)
-    return data, status, looked_ns
+    return refuse_size(path, len(data), limit) or FileContent(data, status, clock_ns)
 
 
 def _read_all(descriptor: int, size: int, limit: int) -> bytes:
-    """Everything up to one byte past the limit; a file may grow while it is read, and some say their size is 0."""
+    """Everything up to one byte past the limit; a file may grow while it is read, and some files report size 0."""
     blocks = []
     left = limit + 1
     while left > 0:

@@ -3,10 +3,9 @@
 A rule file is compiled once. Names without wildcards are looked up in a dictionary and all wildcard patterns of the
 file are tried as one regular expression, so that the usual path, which no rule names, costs two look-ups.
 
-Names are bytes here, because git matches bytes (``?`` is one byte) and not every file name is text. Patterns are
-matched against the path itself only; that a file lies in an ignored directory is the business of :class:`PathFilter`
-or of a walk that does not enter the directory. (Matching parents through the pattern, as libraries do that see whole
-paths at once, differs from git as soon as a negated pattern names a directory.)
+Names are bytes here, because git matches bytes (``?`` is one byte). A pattern is matched against the path itself only,
+never through its parents, which differs from git as soon as a negated pattern names a directory: :class:`PathFilter`,
+or a walk that does not enter ignored directories, takes care of these.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The compiled patterns of one ignore file. Paths are relative to the folder that the file stands in."""
+    """The compiled patterns of one ignore file. Paths are relative to the file's folder."""
 
     literals: Mapping[bytes, tuple[_Rule, ...]] = field(default_factory=dict)
     wildcards: tuple[_Rule, ...] = ()
@@ -58,18 +57,13 @@ class Rules:
     def verdict(self, path: bytes, name: bytes, is_folder: bool) -> bool | None:
         """What the last matching rule says: True to ignore, False to keep, None when no rule matches.
 
-        Args:
-            path: Relative to the rules' folder, with ``/``, without a trailing one.
-            name: Its last part.
-            is_folder: Whether it is a real directory; a symbolic link is not.
+        The path, whose last part is ``name``, is relative to the rules' folder. A symbolic link is no folder.
         """
         best: _Rule | None = None
-        for rule in self.literals.get(name, ()):
-            if not rule.whole_path and (is_folder or not rule.folders_only):
-                best = rule
-        for rule in self.literals.get(b"/" + path, ()):
-            if (is_folder or not rule.folders_only) and (best is None or rule.order > best.order):
-                best = rule
+        for key in (name, b"/" + path):
+            for rule in self.literals.get(key, ()):
+                if (is_folder or not rule.folders_only) and (best is None or rule.order > best.order):
+                    best = rule
         if (self.any_name and self.any_name.fullmatch(name)) or (self.any_path and self.any_path.fullmatch(path)):
             for rule in reversed(self.wildcards):
                 if best is not None and rule.order < best.order:
@@ -122,7 +116,6 @@ def compile_rules(data: bytes) -> Rules:
 
 
 def compile_globs(patterns: Iterable[str]) -> Rules:
-    """Rules from settings: the same syntax, one pattern each."""
     return compile_rules("\n".join(patterns).encode("utf-8", "surrogateescape"))
 
 
@@ -131,7 +124,7 @@ Levels = tuple[tuple[int, Rules], ...]
 
 
 def verdict(levels: Levels, path: bytes, name: bytes, is_folder: bool) -> bool | None:
-    """What the nearest rule file with an opinion says about ``path`` (relative to the root), or None."""
+    """What the nearest rule file with a matching rule says about ``path`` (relative to the root), or None."""
     for base, rules in levels:
         answer = rules.verdict(path[base:] if base else path, name, is_folder)
         if answer is not None:
@@ -139,37 +132,29 @@ def verdict(levels: Levels, path: bytes, name: bytes, is_folder: bool) -> bool |
     return None
 
 
-def nearer(levels: Levels, fixed: int, base: int, rules: Rules) -> Levels:
+def add_level(levels: Levels, fixed: int, base: int, rules: Rules) -> Levels:
     """The levels with one more, nearer than all but the first ``fixed`` ones."""
     return (*levels[:fixed], (base, rules), *levels[fixed:])
 
 
 class PathFilter:
-    """Nested rule files applied to whole paths, for a source that lists files without walking folders.
+    """Nested rule files (by folder) applied to whole paths, for a source that lists files without walking folders.
 
-    Args:
-        rules: Rule files by the path of their folder relative to the root; ``b""`` is the root.
-        strongest: Rules that are asked before all others, relative to the root.
-        default_folders: Names of folders that are ignored where no rule says anything.
+    The ``strongest`` rules are asked first; ``default_folders`` are names that are ignored where no rule matches.
     """
 
     def __init__(
-        self,
-        rules: Mapping[bytes, Rules],
-        strongest: Rules = NO_RULES,
-        default_folders: frozenset[bytes] = frozenset(),
+        self, rules: Mapping[bytes, Rules], strongest: Rules = NO_RULES, default_folders: frozenset[bytes] = frozenset()
     ) -> None:
         self._rules = {folder: found for folder, found in rules.items() if found}
         self._outermost: Levels = ((0, strongest),) if strongest else ()
         self._default_folders = default_folders
+        self.has_defaults = bool(default_folders)
         self._folders: dict[bytes, tuple[bytes | None, Levels]] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._rules or self._outermost or self._default_folders)
-
     def ignored_by(self, path: bytes) -> bytes | None:
-        """The ignored thing that keeps ``path`` out: its outermost ignored folder, itself, or None if it stays."""
-        if not self:
+        """What keeps ``path`` out: its outermost ignored folder, or itself; None if it stays."""
+        if not (self._rules or self._outermost or self._default_folders):
             return None
         parent, _, name = path.rpartition(b"/")
         out, levels = self._folder(parent)
@@ -192,7 +177,7 @@ class PathFilter:
                     out = path
         own = self._rules.get(path)
         if own is not None and out is None:
-            levels = nearer(levels, len(self._outermost), len(path) + 1 if path else 0, own)
+            levels = add_level(levels, len(self._outermost), len(path) + 1 if path else 0, own)
         self._folders[path] = (out, levels)
         return out, levels
 

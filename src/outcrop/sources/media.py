@@ -1,13 +1,13 @@
-"""Media manifests of a source: which files are some, and the text that each stands for in the place of its own.
+"""Media manifests of a source: which files are manifests, and the transcript that each of them stands for.
 
-Every source lists and reads files in its own way and knows nothing of manifests; its listing and its reading pass
-through here at the end. What is not a manifest passes unchanged, and a source without any pays one look at each kind.
+Sources list and read files without knowing of manifests; their listings and their reading pass through here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from outcrop.core.model import Artifact, Kind, Manifest, Ref, Skipped, SkipReason
 from outcrop.errors import ManifestError
@@ -21,92 +21,68 @@ Read = Callable[[Sequence[Ref]], Iterator[Artifact | Skipped]]
 _FOLDER = "media/"
 
 
-def resolve(refs: Sequence[Ref], skipped: Sequence[Skipped], read: Read) -> tuple[list[Ref], list[Skipped]]:
-    """Give manifests their transcripts, and take transcripts out of the documents.
+def resolve(refs: Iterable[Ref], skipped: Iterable[Skipped], read: Read) -> tuple[list[Ref], list[Skipped]]:
+    """Give manifests their transcripts, and take transcripts out of the documents; both lists in path order.
 
-    Args:
-        refs: Everything that a source lists, in path order.
-        skipped: What it left out.
-        read: How it reads.
-
-    Returns:
-        Both again, in path order. A JSON file below ``media`` that does not claim to be a manifest counts as code, like
-        any other; a broken manifest, or one whose transcript cannot be had, is left out with the reason.
+    A JSON file below ``media`` that does not claim to be a manifest counts as code, like any other; a broken manifest,
+    or one without a readable transcript, is left out with the reason.
     """
-    asked = [ref for ref in refs if _may_be_one(ref)]
-    if not asked:
-        return list(refs), list(skipped)
-    found: dict[str, Manifest] = {}
-    verdicts: dict[str, Ref | Skipped] = {}
-    for ref, outcome in zip(asked, read(asked), strict=True):
-        verdict = _judge(ref, outcome)
-        if isinstance(verdict, Manifest):
-            found[ref.path or ""] = verdict
-        else:
-            verdicts[ref.path or ""] = verdict
-    files = {ref.path or "": ref for ref in refs if (ref.path or "") not in found}
-    left_out = {item.path: item for item in skipped}
-    first: dict[str, Ref] = {}
-    for ref in asked:
-        path = ref.path or ""
-        if path in found:
-            verdict = _with_transcript(ref, found[path], files, left_out)
-            verdicts[path] = verdict
-            if isinstance(verdict, Ref):
-                first.setdefault(verdict.hash, verdict)
-    claimed = {ref.transcript.path for ref in verdicts.values() if isinstance(ref, Ref) and ref.transcript}
+    refs = sorted(refs, key=lambda ref: ref.path or "")
+    refused = sorted(skipped, key=lambda item: item.path)
+    candidates = [ref for ref in refs if _may_be_manifest(ref)]
+    if not candidates:
+        return refs, refused
+    found = {ref.path or "": _judge(ref, outcome) for ref, outcome in zip(candidates, read(candidates), strict=True)}
+    files = {ref.path or "": ref for ref in refs if not isinstance(found.get(ref.path or ""), Manifest)}
+    left_out = {item.path: item for item in refused}
+    verdicts = {
+        ref.path: _with_transcript(ref, one, files, left_out) if isinstance(one, Manifest) else one
+        for ref, one in zip(candidates, found.values(), strict=True)
+    }
+    joined = [ref for ref in verdicts.values() if isinstance(ref, Ref) and ref.transcript]
+    first = {ref.hash: ref for ref in reversed(joined)}
+    claimed = {ref.transcript.path for ref in joined if ref.transcript}
     kept: list[Ref] = []
-    refused = list(skipped)
     for ref in refs:
-        judged = verdicts.get(ref.path or "", ref)
+        resolved = verdicts.get(ref.path, ref)
         one = first.get(ref.hash)
-        if isinstance(judged, Skipped):
-            refused.append(judged)
-        elif one is not None and one.version != judged.version:
+        if isinstance(resolved, Skipped):
+            refused.append(resolved)
+        elif one is not None and one.version != resolved.version:
             # An artifact is known by its hash and has one text.
             detail = f"the same bytes as the manifest {one.path}"
             refused.append(Skipped(ref.path or "", SkipReason.EXCLUDED, detail, ref.hash))
-        elif ref.path not in claimed or _stands_alone(ref):
-            kept.append(judged)
+        elif ref.path not in claimed or _is_also_material(ref):
+            kept.append(resolved)
     return kept, sorted(refused, key=lambda item: item.path)
 
 
-def assembled(refs: Sequence[Ref], read: Read) -> Iterator[Artifact | Skipped]:
-    """Read artifacts; of a manifest, the text of its transcript.
-
-    Args:
-        refs: Of a listing that was resolved. A manifest that was not has its transcript looked for.
-        read: How the source reads files.
-    """
-    asked: list[Ref] = []
-    for ref in refs:
-        asked.append(ref)
-        if ref.transcript is not None:
-            asked.append(ref.transcript)
-    outcomes = read(asked)
+def read_artifacts(refs: Sequence[Ref], read: Read) -> Iterator[Artifact | Skipped]:
+    """Read artifacts; of a manifest, the text of its transcript, also where its ref does not name the transcript."""
+    outcomes = read([each for ref in refs for each in (ref, ref.transcript) if each is not None])
     for ref in refs:
         outcome = next(outcomes)
         if ref.transcript is not None:
             yield _assemble(ref, ref.transcript, outcome, next(outcomes))
-        elif isinstance(outcome, Artifact) and _may_be_one(ref):
-            yield _look_for(ref, outcome, read)
+        elif isinstance(outcome, Artifact) and _may_be_manifest(ref):
+            yield _find_transcript(ref, outcome, read)
         else:
             yield outcome
 
 
-def _may_be_one(ref: Ref) -> bool:
+def _may_be_manifest(ref: Ref) -> bool:
     return ref.kind is Kind.MEDIA and ref.path is not None and ref.path.lower().endswith(".json")
 
 
-def _stands_alone(ref: Ref) -> bool:
-    """Whether a file that serves as a transcript is also what it was: instructions, or code of a known language."""
+def _is_also_material(ref: Ref) -> bool:
+    """Whether a file that serves as a transcript is also instructions, or code of a known language."""
     return ref.kind is not Kind.DOC and (ref.kind is not Kind.CODE or filetypes.by_path(ref.path or "") is not None)
 
 
 def _judge(ref: Ref, outcome: Artifact | Skipped) -> Manifest | Ref | Skipped:
     """The manifest that a file is; else its ref as what it is, or why it is left out."""
     if isinstance(outcome, Skipped):
-        # Reading it will say so again, with the rest.
+        # The build reads it again, and reports it with the rest.
         return ref
     try:
         one = manifest.read(outcome.text)
@@ -114,8 +90,8 @@ def _judge(ref: Ref, outcome: Artifact | Skipped) -> Manifest | Ref | Skipped:
         return _broken(ref, error.what)
     if one is not None:
         return one
-    path = ref.path or ""
-    return replace(ref, kind=Kind.CODE) if path.lower().startswith(_FOLDER) else _broken(ref, "not a media manifest")
+    is_code = (ref.path or "").lower().startswith(_FOLDER)
+    return replace(ref, kind=Kind.CODE) if is_code else _broken(ref, "not a media manifest")
 
 
 def _with_transcript(
@@ -129,9 +105,10 @@ def _with_transcript(
         if place in files:
             return _joined(ref, files[place])
     for place in places:
-        for above in (place, *_above(place)):
-            if above in left_out:
-                return _refused(ref, place, left_out[above])
+        # The file itself, or the nearest folder above it.
+        for path in reversed([*accumulate(place.split("/"), "{}/{}".format)]):
+            if path in left_out:
+                return _refused(ref, place, left_out[path])
     return _broken(ref, f"its transcript is not there: {one.transcript}")
 
 
@@ -158,19 +135,19 @@ def _assemble(ref: Ref, transcript: Ref, outcome: Artifact | Skipped, text: Arti
     return Artifact(_joined(outcome.ref, text.ref), text.text, one)
 
 
-def _look_for(ref: Ref, outcome: Artifact, read: Read) -> Artifact | Skipped:
+def _find_transcript(ref: Ref, outcome: Artifact, read: Read) -> Artifact | Skipped:
     """The same for a ref that is known by its version alone."""
     try:
         one = manifest.read(outcome.text)
-        places = _places(ref, one) if one else ()
+        places: Collection[str] = _places(ref, one) if one else ()
     except ManifestError as error:
         return _broken(ref, error.what)
-    hash = ref.version.partition("+")[2]
-    for place in places if hash else ():
-        transcript = Ref(hash, Kind.MEDIA, place, hash, 0)
+    address = ref.version.partition("+")[2]
+    for place in places if address else ():
+        transcript = Ref(address, Kind.MEDIA, place, address, 0)
         text = next(read([transcript]))
-        # No listing let this path through, so nothing but what was indexed is taken from it.
-        if isinstance(text, Artifact) and text.ref.hash == hash:
+        # No listing let this path through, so nothing is taken from it but what was indexed.
+        if isinstance(text, Artifact) and text.ref.hash == address:
             return _assemble(ref, transcript, outcome, text)
     return outcome if one is None else Skipped(ref.path or "", SkipReason.VANISHED, "its transcript changed")
 
@@ -178,12 +155,6 @@ def _look_for(ref: Ref, outcome: Artifact, read: Read) -> Artifact | Skipped:
 def _places(ref: Ref, one: Manifest) -> list[str]:
     """Where the transcript may be, as the index writes paths."""
     return [to_text(place.encode()) for place in manifest.places(ref.path or "", one.transcript)]
-
-
-def _above(path: str) -> Iterator[str]:
-    """The folders above a path, the nearest first."""
-    while path := path.rpartition("/")[0]:
-        yield path
 
 
 def _broken(ref: Ref, why: str) -> Skipped:

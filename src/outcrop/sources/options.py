@@ -1,4 +1,4 @@
-"""What a user may set about a source. Ignore files are not settings: they are part of the material."""
+"""The user's settings of a source. Ignore files are not settings: they are part of the material."""
 
 from __future__ import annotations
 
@@ -9,23 +9,16 @@ from pathlib import Path
 
 from outcrop.core.model import Kind
 
-DEFAULT_MAX_BYTES = 1 << 20
-
 # A notebook's bulk is its outputs (images, tables), which are dropped: it may be this many times the limit.
 NOTEBOOK_ALLOWANCE = 32
-
 
 _STORE_SUFFIXES = ("", "-wal", "-shm", "-journal", ".lock")
 
 
-def own_files(store: Path | None, root: Path) -> tuple[str, ...]:
-    """Patterns that leave an index out of itself, for who keeps it among the files that it is of.
+def exclude_store(store: Path | None, root: Path) -> tuple[str, ...]:
+    """Patterns that exclude an index (None: in its usual place) which the user keeps among the files that it covers.
 
-    Otherwise every build would change what it lists, and no index would ever be current.
-
-    Args:
-        store: The file that somebody named; None where the index is in its usual place.
-        root: What paths are relative to.
+    Otherwise each build would change what it lists, and the index would always be stale.
     """
     if store is None:
         return ()
@@ -38,17 +31,13 @@ def own_files(store: Path | None, root: Path) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Settings that decide what a source lists.
+    """Settings that decide what a source lists. Patterns are in gitignore syntax, anchored at the root of the source.
 
-    Attributes:
-        max_bytes: Larger files are skipped as ``OVERSIZE`` without being read (notebooks: 32 times as large).
-        exclude: Patterns in gitignore syntax, anchored at the root of the source, of what to leave out.
-        include_secrets: Patterns in the same syntax that bring in files which would be skipped as ``SECRET``.
-        kinds: ``(glob, kind)`` pairs that override the kind decided from the path.
-        raw_cells: Whether raw cells of notebooks are documents too. No source asks; an index made otherwise is behind.
+    ``kinds`` are ``(glob, kind)`` pairs that override the kind decided from the path. No source reads ``raw_cells``; it
+    is part of ``mark``.
     """
 
-    max_bytes: int = DEFAULT_MAX_BYTES
+    max_bytes: int = 1 << 20
     exclude: tuple[str, ...] = ()
     include_secrets: tuple[str, ...] = ()
     kinds: tuple[tuple[str, Kind], ...] = ()
@@ -56,16 +45,12 @@ class Options:
 
     @property
     def mark(self) -> str:
-        """Empty for the defaults, else the same for the same settings: an index made under others is behind."""
+        """Empty for the defaults, else a digest of the settings: an index made under others is stale."""
         if self == Options():
             return ""
         return hashlib.sha256(repr(self).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
     def rules(self) -> str:
-        """The settings that decide whether a file is read, in words; other rules, another verdict on known files."""
+        """The settings that decide whether a file is read."""
         return f"{self.max_bytes}/{'|'.join(self.include_secrets)}"
-
-    def limit(self, path: str) -> int:
-        """The most bytes that a file at ``path`` may have."""
-        return self.max_bytes * NOTEBOOK_ALLOWANCE if path.endswith(".ipynb") else self.max_bytes

@@ -29,7 +29,7 @@ _PATH = re.compile(
     r"(?:^|/)(?:\.ssh/(?!config$|known_hosts)|\.gnupg/|\.aws/(?:credentials|sso/|cli/)|\.azure/"
     r"|\.kube/config$|\.docker/config\.json$"
     r"|\.config/(?:gh/hosts\.yml|gcloud/|rclone/|hub$)|\.password-store/|\.secrets?/|\.cargo/credentials(?:\.toml)?$"
-    r"|\.gem/credentials$|\.m2/settings(?:-security)?\.xml$|\.terraform\.d/credentials)",
+    r"|\.gem/credentials$|\.m2/settings(?:-security)?\.xml$|\.terraform\.d/credentials)"
 )
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----\s*?(?:\\n|\n)"

@@ -1,11 +1,28 @@
-"""Which files a source lists and what becomes of their bytes: the same for folders, git and whatever else has files."""
+"""Which files a source lists and reads, and its listing: the same for every source that has files."""
 
 from __future__ import annotations
 
-from outcrop.core.model import Artifact, Kind, Ref, Skipped, SkipReason
+import os
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+
+from outcrop.core.model import Artifact, FileState, Kind, Listing, Ref, Skipped, SkipReason
+from outcrop.core.protocols import Source, override
+from outcrop.sources import media
+from outcrop.sources.file_state import (
+    Digest,
+    Observation,
+    is_unchanged,
+    read_file,
+    read_inside,
+    refuse_error,
+    refuse_status,
+    state_of,
+    time_of,
+)
 from outcrop.sources.ignore import PathFilter, compile_globs
-from outcrop.sources.options import Options
-from outcrop.sources.paths import to_bytes
+from outcrop.sources.options import NOTEBOOK_ALLOWANCE, Options
+from outcrop.sources.paths import to_bytes, to_text
 from outcrop.sources.secrets import secret_by_content, secret_by_name
 from outcrop.text.decoding import decode, refuse_name
 from outcrop.text.kinds import kind_of
@@ -21,33 +38,24 @@ DEFAULT_FOLDERS = frozenset(
     """.split()
 )
 
-# What version control systems and this program keep for themselves. Never part of the material.
-INTERNAL = frozenset({b".git", b".hg", b".svn", b".bzr", b".outcrop", b".fslckout", b"_FOSSIL_", b".jj", b".sl"})
-
-IGNORE_FILE = b".outcropignore"
+BY_RULE = "by a setting or .outcropignore"
 
 
 class Selection:
-    """Decides about single files.
-
-    Args:
-        options: The user's settings.
-    """
+    """Decides about single files by the user's options."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._secrets_in = PathFilter({b"": compile_globs(options.include_secrets)})
 
     def limit(self, path: str) -> int:
-        """The most bytes that a file at ``path`` may have."""
-        return self._options.limit(path)
+        return self._options.max_bytes * (NOTEBOOK_ALLOWANCE if path.endswith(".ipynb") else 1)
 
     def kind(self, path: str) -> Kind:
-        """What an artifact at ``path`` is."""
         return kind_of(path, self._options.kinds)
 
     def refuse_name(self, path: str) -> Skipped | None:
-        """Why a file of this path need not be read, or None."""
+        """Why a file of this path is not read, or None."""
         secret = secret_by_name(path)
         if secret is not None and not self._may_hold_secrets(path):
             return Skipped(path, SkipReason.SECRET, secret)
@@ -55,7 +63,6 @@ class Selection:
         return None if reason is None else Skipped(path, reason, "by its name")
 
     def to_artifact(self, ref: Ref, path: str, data: bytes) -> Artifact | Skipped:
-        """The document that these bytes are, or why there is none."""
         text = decode(data, path, by_hand=ref.kind is Kind.MEDIA)
         if isinstance(text, SkipReason):
             return Skipped(path, text, hash=ref.hash)
@@ -64,5 +71,125 @@ class Selection:
             return Skipped(path, SkipReason.SECRET, secret, ref.hash)
         return Artifact(ref, text)
 
+    def read_disk(self, base: bytes, ref: Ref, digest: Digest) -> Artifact | Skipped:
+        """Read a file below ``base`` (with a slash at the end), under the hash that it has now."""
+        path = ref.path or ""
+        content = self.refuse_name(path) or read_inside(base, path, self.limit(path))
+        if isinstance(content, Skipped):
+            return content
+        address = digest(content.data)
+        if address != ref.hash:
+            ref = Ref(address, ref.kind, ref.path, address, len(content.data))
+        return self.to_artifact(ref, path, content.data)
+
+    def observe(self, name: bytes, path: str, known: FileState | None, digest: Digest, thorough: bool) -> Observation:
+        """Look at a file (``name`` on disk, ``path`` in the index) and read it only if its state is not the known one.
+
+        Unless ``thorough``, a file that certainly changed is not read, and has an item of its size and time.
+        """
+        limit = self.limit(path)
+        try:
+            status = os.lstat(name)
+        except OSError as error:
+            gone = refuse_error(error, path)
+            return Observation(None, refusal=None if gone.reason is SkipReason.VANISHED else gone)
+        is_known = known is not None and is_unchanged(known, status)
+        if thorough or not is_known:
+            # A symbolic link is reported as one, whatever its name; a large file by its name first.
+            refusal = refuse_status(status, path, limit)
+            if refusal is None or refusal.reason is SkipReason.OVERSIZE:
+                refusal = self.refuse_name(path) or refusal
+            if refusal is not None:
+                return Observation(None, refusal=refusal)
+        if known is not None and is_known:
+            return Observation(known.hash, known)
+        surrogate = f"?{status.st_size}-{time_of(status)}"
+        if not thorough and (known is None or known.size != status.st_size):
+            return Observation(surrogate)
+        content = read_file(name, path, limit)
+        if isinstance(content, Skipped):
+            return Observation(surrogate if content.reason is SkipReason.UNREADABLE else None, refusal=content)
+        state = state_of(content, digest)
+        return Observation(state.hash, state)
+
     def _may_hold_secrets(self, path: str) -> bool:
         return self._secrets_in.ignored_by(to_bytes(path)) is not None
+
+
+class Collector:
+    """Gathers the files of a listing; ``items`` say what is on disk at a path, for the revision."""
+
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
+        self._found: list[tuple[str, str, int | None]] = []
+        self.skipped: dict[str, Skipped] = {}
+        self.states: dict[str, FileState] = {}
+        self.items: dict[str, str] = {}
+
+    def skip(self, item: Skipped) -> None:
+        self.skipped[item.path] = item
+
+    def add(self, path: str, address: str, size: int | None) -> None:
+        self._found.append((path, address, size))
+
+    def observed(self, path: str, found: Observation) -> None:
+        if found.item is not None:
+            self.items[path] = found.item
+        if found.refusal is not None:
+            self.skip(found.refusal)
+        if found.state is not None:
+            self.states[path] = found.state
+            self.add(path, found.state.hash, found.state.size)
+
+    def accept(
+        self, name: bytes, keep: PathFilter, special: Skipped | None = None, content: Skipped | None = None
+    ) -> str | None:
+        """The path of a file as text; None after noting why it is left out.
+
+        The ignore rules are asked first, then what the file is (``special``), its name, and its content.
+        """
+        path = to_text(name)
+        ignored = keep.ignored_by(name)
+        if ignored is not None:
+            reason = "by default, a setting or .outcropignore" if keep.has_defaults else BY_RULE
+            refusal: Skipped | None = Skipped(to_text(ignored), SkipReason.EXCLUDED, reason)
+        else:
+            refusal = special or self._selection.refuse_name(path) or content
+        if refusal is None:
+            return path
+        self.skip(refusal)
+        return None
+
+    def listing(self, revision: str, read: media.Read) -> Listing:
+        refs = [Ref(address, self._selection.kind(path), path, address, size) for path, address, size in self._found]
+        refs, skipped = media.resolve(refs, self.skipped.values(), read)
+        return Listing(revision, refs, skipped, self.states)
+
+
+class FileSource(Source):
+    """What every source with files does alike."""
+
+    def __init__(self, options: Options | None) -> None:
+        self._options = options or Options()
+        self._selection = Selection(self._options)
+
+    @property
+    @override
+    def worktree(self) -> str:
+        return ""
+
+    @property
+    @override
+    def rules(self) -> str:
+        return self._options.rules
+
+    @override
+    def worktrees(self) -> frozenset[str]:
+        return frozenset({"", self.worktree})
+
+    @override
+    def read(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
+        return media.read_artifacts(refs, self._read_files)
+
+    @abstractmethod
+    def _read_files(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]: ...

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from outcrop.sources.selection import IGNORE_FILE, INTERNAL
+from outcrop.sources.paths import IGNORE_FILE, INTERNAL
 from outcrop.vcs.git import Repository
 
-# What moves in git's own folders when the commit, the index or what is ignored does.
+# What changes in git's own folders when the commit, the index or the ignore rules do.
 _GIT_FILES = frozenset({"HEAD", "index", "packed-refs", "config", "config.worktree", "exclude", "tables.list"})
 
 _INTERNAL = frozenset(os.fsdecode(name) for name in INTERNAL)
@@ -18,8 +18,8 @@ _RULES = frozenset({".gitignore", "exclude", os.fsdecode(IGNORE_FILE)})
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Folders in which something shows when the source changes; what is ignored is not among them.
+class WatchPaths:
+    """Folders in which something shows when the source changes; ignored folders are not among them.
 
     Attributes:
         folders: Of the material: every entry counts but what version control keeps for itself.
@@ -32,15 +32,12 @@ class Places:
     branches: frozenset[str] = frozenset()
 
     def all(self) -> list[str]:
-        """Every folder to watch."""
         return sorted(self.folders | self.own | self.branches)
 
     def counts(self, path: str) -> bool:
-        """Whether a change of this entry can be one of the source."""
+        """Whether a change of this entry can be a change of the source."""
         folder, name = os.path.split(path)
-        if folder in self.folders and name not in _INTERNAL:
-            return True
-        if path in self.folders:
+        if path in self.folders or (folder in self.folders and name not in _INTERNAL):
             return True
         if name.endswith(".lock"):
             return False
@@ -56,23 +53,13 @@ class Places:
         return name in _RULES or (name not in _INTERNAL and Path(path).is_dir() and not Path(path).is_symlink())
 
 
-def git_places(repositories: Iterable[Repository], files: Iterable[str]) -> Places:
-    """The places of a working tree, its submodules included, or of a bare repository.
-
-    Args:
-        repositories: The repository and its submodules.
-        files: Folders of the material.
-    """
+def git_watch_paths(repositories: Iterable[Repository], folders: Iterable[str]) -> WatchPaths:
+    """The paths of a working tree (whose material is in ``folders``) with its submodules, or of a bare repository."""
     own: set[str] = set()
     branches: set[str] = set()
     for repository in repositories:
         git_dir, common = repository.git_dir, repository.common_dir
         found = (git_dir, git_dir / "logs", common, common / "info", common / "reftable")
         own |= {str(folder) for folder in found if folder.is_dir()}
-        branches |= set(_folders(common / "refs" / "heads"))
-    return Places(frozenset(files), frozenset(own), frozenset(branches))
-
-
-def _folders(top: Path) -> Iterator[str]:
-    for folder, _, _ in os.walk(top):
-        yield folder
+        branches |= {folder for folder, _, _ in os.walk(common / "refs" / "heads")}
+    return WatchPaths(frozenset(folders), frozenset(own), frozenset(branches))

@@ -1,1 +1,1 @@
-"""Adapters that keep transfer blobs where they can travel. They never import each other."""
+"""Vectors that travel: the blob format, and adapters that keep blobs where they can travel."""

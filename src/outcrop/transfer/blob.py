@@ -1,4 +1,4 @@
-"""The transfer format: VE01 bytes ↔ records, and the note that says which space they are of. SPEC section 6.
+"""The transfer format: VE01 bytes ↔ records, and ``vec/space.json``, which names their space. See docs/formats.md.
 
 A blob holds the chunks of one artifact: the header ``VE01``, then per chunk ``seq u16 · proj_len u16 · project UTF-8 ·
 text_len u32 · text UTF-8 · vector float32[dim]``, all little-endian, vectors L2-normalised. Older tools wrote the same
@@ -10,24 +10,22 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from outcrop.core import vectors
-from outcrop.core.model import Space
+from outcrop.core.model import Skipped, SkipReason, Space
 from outcrop.core.protocols import Vector
 from outcrop.errors import BadEmbedding, BlobError
 
 HEADER = b"VE01"
-# What the note calls this format.
 FORMAT = "VE01"
 
-# Under which every name of the transfer store stands.
+# Every name of a transfer store begins so.
 FOLDER = "vec/"
 
-# The name of the note.
 NOTE = "vec/space.json"
 
 # How far the length of a stored vector may be from 1.
@@ -39,21 +37,21 @@ LARGEST_DIM = 1 << 16
 MOST_SEQ = MOST_PROJECT = 0xFFFF
 MOST_TEXT = 0xFFFF_FFFF
 
+# A larger file of a transfer store is not read: some 100,000 passages of one artifact.
+MOST_BYTES = 256 << 20
+
 _HEAD = struct.Struct("<HH")
 _LENGTH = struct.Struct("<I")
-_NAME = re.compile(r"vec/([0-9a-f]{40,128})\.bin")
+_BLOB_NAME = re.compile(r"vec/([0-9a-f]{40,128})\.bin")
+_ANY_NAME = re.compile(r"vec/\w[\w.-]*", re.ASCII)
 _OLD_FORM = "Blobs of older tools can be brought up to date with: outcrop normalize"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Record:
-    """One chunk as it travels.
+class BlobRecord:
+    """One chunk as it travels, with its ordinal and its vector (float32 ``[dim]``, L2-normalised).
 
-    Attributes:
-        seq: Ordinal within the artifact, 0 to 65535.
-        project: Slug of the repository it came from; empty for the one that holds the blob.
-        text: The chunk.
-        vector: float32 ``[dim]``, L2-normalised.
+    The project is the slug of the repository it came from; empty for the one that holds the blob.
     """
 
     seq: int
@@ -63,154 +61,131 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Blob:
-    """A decoded blob.
+class DecodedBlob:
+    """The records of a blob in their order; ``dim`` is 0 when there are no records and none was given."""
 
-    Attributes:
-        records: Its chunks, in the order in which they stand.
-        dim: Components of each vector; 0 when there are no records and none was given.
-        headerless: Whether it is of the older form, without ``VE01``.
-    """
-
-    records: tuple[Record, ...]
+    records: tuple[BlobRecord, ...]
     dim: int
     headerless: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """What ``space.json`` says of all blobs beside it.
-
-    Attributes:
-        space: Model id and dim of the vectors.
-        chunker: Version of the chunker that made the texts, empty where it is not said.
-        format: Of the blobs.
-        revision: What the blobs are current to, as their source names it; empty where it is not said.
-    """
+class SpaceNote:
+    """What ``space.json`` says of all blobs beside it; chunker and revision of the source are empty where unknown."""
 
     space: Space
     chunker: str = ""
-    format: str = FORMAT
     revision: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """Where the parts of one record lie."""
-
-    seq: int
-    project: slice
-    text: slice
-    vector: slice
-
-
-def name_of(hash: str) -> str:
+def name_of(artifact: str) -> str:
     """The name of an artifact's blob: ``vec/HASH.bin``."""
-    return f"{FOLDER}{hash}.bin"
+    return f"{FOLDER}{artifact}.bin"
 
 
 def hash_of(name: str) -> str | None:
     """The artifact that a blob of this name belongs to, or None for any other name."""
-    found = _NAME.fullmatch(name)
+    found = _BLOB_NAME.fullmatch(name)
     return found[1] if found else None
 
 
-def encode(records: Iterable[Record], dim: int) -> bytes:
-    """A blob of these records.
+def hashes_of(names: Iterable[str]) -> set[str]:
+    return {found for name in names if (found := hash_of(name)) is not None}
 
-    Args:
-        records: The chunks of one artifact.
-        dim: Components that each vector must have.
-    """
+
+def is_name(name: str) -> bool:
+    return _ANY_NAME.fullmatch(name) is not None
+
+
+def check_names(names: Iterable[str]) -> None:
+    for name in names:
+        if not is_name(name):
+            raise BlobError(f"{name!r} is no name of the transfer store")
+
+
+def oversize(name: str) -> Skipped:
+    return Skipped(name, SkipReason.OVERSIZE, f"it has more than {MOST_BYTES >> 20} MiB")
+
+
+def encode(records: Iterable[BlobRecord], dim: int) -> bytes:
     parts = [HEADER]
     keys: set[tuple[str, int]] = set()
     for record in records:
         where = f"record {record.seq}"
-        _refuse_repeated(keys, record.project, record.seq)
+        _check_repeated(keys, record.project, record.seq)
         project = _to_utf8(record.project, "project", where)
         text = _to_utf8(record.text, "text", where)
-        _refuse_over("seq", record.seq, MOST_SEQ, where)
-        _refuse_over("length of the project", len(project), MOST_PROJECT, where)
-        _refuse_over("length of the text", len(text), MOST_TEXT, where)
+        for what, value, limit in (
+            ("seq", record.seq, MOST_SEQ),
+            ("length of the project", len(project), MOST_PROJECT),
+            ("length of the text", len(text), MOST_TEXT),
+        ):
+            if not 0 <= value <= limit:
+                raise BlobError(f"{where}: the {what} is {value}, and the format ends at {limit}")
         if record.vector.shape != (dim,):
             raise BlobError(f"{where}: the vector has shape {record.vector.shape}, not {dim} components")
-        _refuse_unfit(record.vector, where)
+        _check_length(record.vector, where)
         parts += (_HEAD.pack(record.seq, len(project)), project, _LENGTH.pack(len(text)), text)
         parts.append(vectors.to_bytes(record.vector))
     return b"".join(parts)
 
 
-def decode(data: bytes, dim: int | None = None, *, normalise: bool = False) -> Blob:
-    """The records of a blob, with or without its header.
+def decode(data: bytes, dim: int | None = None, *, normalise: bool = False) -> DecodedBlob:
+    """The records of a blob, with or without its header; without a dim, by the only one with which it parses whole.
 
-    Args:
-        data: The whole blob.
-        dim: Components of its vectors; None to find the only number with which it parses whole.
-        normalise: Accept vectors of any length and bring them to length 1.
+    With ``normalise``, vectors of any length are accepted and brought to length 1.
     """
     headerless = not data.startswith(HEADER)
-    if headerless and not data:
+    if not data:
         raise BlobError("the blob is empty")
-    start = _start(data)
     if dim is None:
-        if start == len(data):
-            return Blob((), 0, headerless)
+        if data == HEADER:
+            return DecodedBlob((), 0, headerless)
         dim = infer_dim([data])
     if not 1 <= dim <= LARGEST_DIM:
         raise BlobError(f"a dim of {dim} is impossible")
-    keys: set[tuple[str, int]] = set()
-    records: list[Record] = []
-    for number, span in enumerate(_spans(data, start, dim)):
-        where = f"record {number}"
-        vector = vectors.from_bytes(data[span.vector], dim)
-        project = _from_utf8(data[span.project], "project", where)
-        _refuse_repeated(keys, project, span.seq)
-        records.append(Record(span.seq, project, _from_utf8(data[span.text], "text", where), vector))
-    blob = Blob(tuple(records), dim, headerless)
-    if normalise:
-        return _normalised(blob)
+    records = _records(data, dim)
+    if normalise and records:
+        try:
+            matrix = vectors.normalise(np.stack([record.vector for record in records]))
+        except BadEmbedding as error:
+            raise BlobError(error.what) from error
+        records = [replace(record, vector=row) for record, row in zip(records, matrix, strict=True)]
     for number, record in enumerate(records):
-        _refuse_unfit(record.vector, f"record {number}")
-    return blob
+        _check_length(record.vector, f"record {number}")
+    return DecodedBlob(tuple(records), dim, headerless)
 
 
 def infer_dim(blobs: Sequence[bytes]) -> int:
     """The dim of blobs that come without their note: the only one with which every one of them parses whole.
 
-    A few short blobs can be read in more than one way. Then that one is taken, if it is alone, by which all vectors
-    are of unit length.
-
-    Args:
-        blobs: All of them, or many; those without records say nothing.
+    A few short blobs can be read in more than one way. Then it is the only dim by which all vectors have length 1.
     """
-    candidates: Sequence[int] | None = None
+    blobs = [data for data in blobs if len(data) > _start(data)]
+    candidates: Collection[int] = range(1, min(len(blobs[0]) // 4, LARGEST_DIM) + 1) if blobs else ()
     for data in blobs:
-        start = _start(data)
-        if start == len(data):
-            continue
-        if candidates is None:
-            candidates = range(1, min(len(data) // 4, LARGEST_DIM) + 1)
-        candidates = [dim for dim in candidates if _fits(data, start, dim) and _parses(data, start, dim)]
-        if not candidates:
-            break
-    if candidates and len(candidates) > 1:
-        units = [dim for dim in candidates if all(_holds_units(data, dim) for data in blobs)]
+        candidates = [dim for dim in candidates if _fits(data, dim) and _parses(data, dim)]
+    if len(candidates) > 1:
+        units = [
+            dim
+            for dim in candidates
+            if all(abs(_length(record.vector) - 1) <= TOLERANCE for data in blobs for record in _records(data, dim))
+        ]
         candidates = units if len(units) == 1 else candidates
-    if candidates and len(candidates) == 1:
-        return candidates[0]
-    words = "none fits" if not candidates else "several fit: " + ", ".join(map(str, candidates[:5]))
-    raise BlobError(f"the blobs do not tell how long their vectors are ({words})", "Name the model and its dim")
+    if len(candidates) != 1:
+        found = f"several fit: {', '.join(map(str, list(candidates)[:5]))}" if candidates else "none fits"
+        raise BlobError(f"the blobs do not tell how long their vectors are ({found})", "Name the model and its dim")
+    return next(iter(candidates))
 
 
-def encode_note(note: Note) -> bytes:
-    """``space.json``."""
-    values = {"format": note.format, "model": note.space.model, "dim": note.space.dim, "chunker": note.chunker}
+def encode_note(note: SpaceNote) -> bytes:
+    values = {"format": FORMAT, "model": note.space.model, "dim": note.space.dim, "chunker": note.chunker}
     if note.revision:
         values["revision"] = note.revision
     return (json.dumps(values, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def decode_note(data: bytes) -> Note:
+def decode_note(data: bytes) -> SpaceNote:
     """What ``space.json`` says; keys that a later version adds are passed over."""
     try:
         values = json.loads(data)
@@ -218,21 +193,23 @@ def decode_note(data: bytes) -> Note:
         raise BlobError(f"{NOTE} is not JSON ({error})") from error
     if not isinstance(values, dict):
         raise BlobError(f"{NOTE} is not a JSON object")
-    model, dim, format = values.get("model"), values.get("dim"), values.get("format", FORMAT)
+    model, dim, form = values.get("model"), values.get("dim"), values.get("format", FORMAT)
     if not isinstance(model, str) or not model:
         raise BlobError(f"{NOTE} names no model")
     if not isinstance(dim, int) or isinstance(dim, bool) or not 1 <= dim <= LARGEST_DIM:
         raise BlobError(f"{NOTE} names no possible dim: {dim!r}")
-    if format != FORMAT:
-        raise BlobError(f"{NOTE} says format {format!r}, and only {FORMAT} is known here", "Update Outcrop")
-    return Note(Space(model, dim), str(values.get("chunker", "")), FORMAT, str(values.get("revision", "")))
+    if form != FORMAT:
+        raise BlobError(f"{NOTE} says format {form!r}, and only {FORMAT} is known here", "Update Outcrop")
+    return SpaceNote(Space(model, dim), str(values.get("chunker", "")), str(values.get("revision", "")))
 
 
-def _spans(data: bytes, start: int, dim: int) -> Iterator[_Span]:
-    """Each record's parts; they fill the blob to its last byte."""
-    at, end, number = start, len(data), 0
+def _records(data: bytes, dim: int) -> list[BlobRecord]:
+    """Every record, with vectors of any length; they fill the blob to its last byte."""
+    records: list[BlobRecord] = []
+    keys: set[tuple[str, int]] = set()
+    at, end = _start(data), len(data)
     while at < end:
-        where = f"record {number}"
+        where = f"record {len(records)}"
         if at + _HEAD.size > end:
             raise BlobError(f"{where} is truncated: {end - at} bytes are left over")
         seq, length = _HEAD.unpack_from(data, at)
@@ -241,61 +218,39 @@ def _spans(data: bytes, start: int, dim: int) -> Iterator[_Span]:
             raise BlobError(f"{where} is truncated in its project")
         (length,) = _LENGTH.unpack_from(data, project.stop)
         text = slice(project.stop + _LENGTH.size, project.stop + _LENGTH.size + length)
-        vector = slice(text.stop, text.stop + 4 * dim)
-        if vector.stop > end:
-            raise BlobError(
-                f"{where} is truncated in its {'text' if text.stop > end else f'vector of {dim} components'}"
-            )
-        yield _Span(seq, project, text, vector)
-        at, number = vector.stop, number + 1
+        at = text.stop + 4 * dim
+        if at > end:
+            part = "text" if text.stop > end else f"vector of {dim} components"
+            raise BlobError(f"{where} is truncated in its {part}")
+        name = _from_utf8(data[project], "project", where)
+        _check_repeated(keys, name, seq)
+        vector = vectors.from_bytes(data[text.stop : at], dim)
+        records.append(BlobRecord(seq, name, _from_utf8(data[text], "text", where), vector))
+    return records
 
 
 def _start(data: bytes) -> int:
     return len(HEADER) if data.startswith(HEADER) else 0
 
 
-def _fits(data: bytes, at: int, dim: int) -> bool:
-    """Whether records of this dim end where the blob ends; asked of thousands of dims, so nothing else is looked at."""
-    end = len(data)
+def _fits(data: bytes, dim: int) -> bool:
+    """Whether records of this dim end where the blob ends; asked of thousands of dims, so it looks at nothing else."""
+    at, end = _start(data), len(data)
     while at < end:
         at += _HEAD.size + int.from_bytes(data[at + 2 : at + 4], "little")
         at += _LENGTH.size + int.from_bytes(data[at : at + 4], "little") + 4 * dim
     return at == end
 
 
-def _parses(data: bytes, start: int, dim: int) -> bool:
+def _parses(data: bytes, dim: int) -> bool:
     """Whether the records hold text and numbers, each under a key of its own."""
-    keys: set[tuple[str, int]] = set()
     try:
-        for span in _spans(data, start, dim):
-            _refuse_repeated(keys, data[span.project].decode("utf-8"), span.seq)
-            data[span.text].decode("utf-8")
-            if not np.isfinite(np.frombuffer(data[span.vector], vectors.ON_DISK)).all():
-                return False
-    except (BlobError, UnicodeDecodeError):
+        return all(np.isfinite(record.vector).all() for record in _records(data, dim))
+    except BlobError:
         return False
-    return True
 
 
-def _holds_units(data: bytes, dim: int) -> bool:
-    found = (vectors.from_bytes(data[span.vector], dim) for span in _spans(data, _start(data), dim))
-    return all(abs(_length(vector) - 1) <= TOLERANCE for vector in found)
-
-
-def _normalised(blob: Blob) -> Blob:
-    if not blob.records:
-        return blob
-    try:
-        matrix = vectors.normalise(np.stack([record.vector for record in blob.records]))
-    except BadEmbedding as error:
-        raise BlobError(error.what) from error
-    return replace(
-        blob,
-        records=tuple(replace(record, vector=row) for record, row in zip(blob.records, matrix, strict=True)),
-    )
-
-
-def _refuse_unfit(vector: Vector, where: str) -> None:
+def _check_length(vector: Vector, where: str) -> None:
     length = _length(vector)
     if not np.isfinite(length):
         raise BlobError(f"{where}: the vector holds NaN or infinity")
@@ -304,18 +259,14 @@ def _refuse_unfit(vector: Vector, where: str) -> None:
 
 
 def _length(vector: Vector) -> float:
-    # In float64, because the square of a float32 may be too large for one.
-    return float(np.sqrt(np.square(vector, dtype=np.float64).sum()))
+    # In float64, because the square of a float32 may be too large for one. A signalling NaN would print a warning.
+    with np.errstate(invalid="ignore"):
+        return float(np.sqrt(np.square(vector, dtype=np.float64).sum()))
 
 
-def _refuse_over(what: str, value: int, limit: int, where: str) -> None:
-    if not 0 <= value <= limit:
-        raise BlobError(f"{where}: the {what} is {value}, and the format ends at {limit}")
-
-
-def _refuse_repeated(keys: set[tuple[str, int]], project: str, seq: int) -> None:
+def _check_repeated(keys: set[tuple[str, int]], project: str, seq: int) -> None:
     if (project, seq) in keys:
-        raise BlobError(f"record {seq} of project {project!r} stands there twice")
+        raise BlobError(f"record {seq} of project {project!r} is there twice")
     keys.add((project, seq))
 
 

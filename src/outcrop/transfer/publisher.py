@@ -9,19 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from outcrop.core.model import Space
-from outcrop.core.protocols import Guard, Publisher, Source, TransferStore, VectorStore, override
+from outcrop.core.protocols import Publisher, Source, TransferStore, VectorStore, Withholding, override
 from outcrop.core.rows import StoredArtifact, TransferCounts
 from outcrop.transfer import blob, sync
+from outcrop.transfer.sync import Outgoing
 
 
 class BlobPublisher(Publisher):
-    """Implements :class:`outcrop.core.protocols.Publisher` with the blobs of a transfer store.
-
-    Args:
-        source: What the blobs are made of.
-        store: Where passages and vectors are.
-        transfer: Where the blobs are.
-    """
+    """Implements :class:`outcrop.core.protocols.Publisher` with the blobs of a transfer store."""
 
     def __init__(self, source: Source, store: VectorStore, transfer: TransferStore) -> None:
         self._source = source
@@ -33,17 +28,21 @@ class BlobPublisher(Publisher):
     def withdraw_hidden(self) -> int:
         # Read before the build forgets it: otherwise a build that is stopped takes these for another copy's.
         self._known = self._store.known()
-        if not isinstance(self._source, Guard) or not self._known:
+        if not isinstance(self._source, Withholding) or not self._known:
             return 0
         names = self._transfer.names()
         hidden = self._source.withheld(
-            {hash: known.version for hash, known in self._known.items() if blob.name_of(hash) in names}
+            {artifact: known.version for artifact, known in self._known.items() if blob.name_of(artifact) in names}
         )
         return self._transfer.replace({}, list(map(blob.name_of, hidden))).removed if hidden else 0
 
     @override
     def withdraw_others(self, hashes: Collection[str], space: Space) -> None:
-        sync.withdraw(self._transfer, self._foreign(space).union(hashes))
+        keep = self._foreign(space).union(hashes)
+        there = self._transfer.names()
+        gone = [blob.name_of(artifact) for artifact in blob.hashes_of(there) - keep]
+        if gone:
+            self._transfer.replace({}, gone)
 
     @override
     def publish(
@@ -56,13 +55,14 @@ class BlobPublisher(Publisher):
         has_new_vectors: bool,
         on_start: Callable[[], None],
     ) -> TransferCounts:
-        shared = sync.current(self._transfer)
+        note = sync.note_of(self._transfer)
+        shared = None if note is None else (note.space, note.revision)
         if shared == (space, revision) and not changed and not has_new_vectors:
             return TransferCounts(0, 0)
         on_start()
         others = self._foreign(space)
         only = changed if shared == (space, before) else None
-        return sync.export(self._store, self._transfer, hashes, space, revision, only, others)
+        return sync.export(self._store, self._transfer, Outgoing(space, revision, hashes), only, others)
 
     def _foreign(self, space: Space) -> frozenset[str]:
         return foreign_hashes(self._source, self._transfer, space, self._known)
@@ -71,14 +71,9 @@ class BlobPublisher(Publisher):
 def foreign_hashes(source: Source, transfer: TransferStore, space: Space, known: Collection[str]) -> frozenset[str]:
     """Artifacts that have a blob of this space, and that this copy of the source has never had.
 
-    Args:
-        source: Which one.
-        transfer: Where the blobs are.
-        space: That of a build.
-        known: What was indexed here before the build: what the source does not know and was indexed here is gone.
+    Those that were indexed here before the build (``known``) are not foreign but gone.
     """
-    shared = sync.current(transfer)
-    if shared is None or shared[0] != space or not isinstance(source, Guard):
+    note = sync.note_of(transfer)
+    if note is None or note.space != space or not isinstance(source, Withholding):
         return frozenset()
-    there = {hash for name in transfer.names() if (hash := blob.hash_of(name)) is not None}
-    return source.unseen(there.difference(known))
+    return source.foreign(blob.hashes_of(transfer.names()).difference(known))

@@ -1,5 +1,6 @@
 """Which sources carry vectors to other copies and how, and what there is to warn of."""
 
+# Imports in functions: each type of source needs its own part, and a search or a build in a folder none.
 from __future__ import annotations
 
 import logging
@@ -17,7 +18,6 @@ _log = logging.getLogger("outcrop.transfer.service")
 
 def transfer_of(source: Source) -> TransferStore | None:
     """Where a source keeps blobs that travel with it; None where it has no such place."""
-    # Imported here, as what follows: each kind of source needs its own, and a build in a folder none.
     if source.type == "fossil":
         from outcrop.transfer.fossil.unversioned import FossilTransfer
 
@@ -34,14 +34,13 @@ def publisher(source: Source, store: VectorStore) -> Publisher | None:
     """What each build shares with. In git that is left to ``push`` and ``export``: see docs/design.md."""
     if source.type != "fossil":
         return None
-    # Imported here: most builds publish nothing.
     from outcrop.transfer.publisher import BlobPublisher
 
-    return BlobPublisher(source, store, needed(source))
+    return BlobPublisher(source, store, require_transfer(source))
 
 
-def needed(source: Source) -> TransferStore:
-    """Where a source keeps its blobs, for what cannot do without."""
+def require_transfer(source: Source) -> TransferStore:
+    """As :func:`transfer_of`, or an error."""
     transfer = transfer_of(source)
     if transfer is None:
         raise UsageError(
@@ -52,121 +51,93 @@ def needed(source: Source) -> TransferStore:
 
 
 def push(source: Source, store: VectorStore, remote: str | None, unpublished: bool = False) -> SyncReport:
-    """Let another copy of a repository have the vectors of this one.
+    """Give another copy of a repository (None: the usual one) the vectors of this one.
 
-    Args:
-        source: The repository.
-        store: Its index.
-        remote: The other copy; None for the one that is the usual one.
-        unpublished: Also what stands in commits that the other copy has not got (git).
+    In git, those of commits that the other copy does not have go only if ``unpublished``.
     """
-    needed(source)
-    if source.type == "git":
-        from outcrop.transfer.git import publish
+    if source.type != "git":
+        return _exchange(source, remote)
+    from outcrop.transfer.git import publish
 
-        return publish.push(source, store, remote, unpublished)
-    return _exchange(source, remote)
+    return publish.push(source, store, remote, unpublished)
 
 
 def pull(source: Source, space: Space, remote: str | None) -> SyncReport:
-    """Get the vectors that another copy of a repository has; they are not in the tables yet.
+    """Get the vectors of the embedder's space that another copy (None: the usual one) has; an import reads them."""
+    if source.type != "git":
+        return _exchange(source, remote)
+    from outcrop.transfer.git import publish
 
-    Args:
-        source: The repository.
-        space: The embedder's.
-        remote: The other copy; None for the one that is the usual one.
-    """
-    needed(source)
-    if source.type == "git":
-        from outcrop.transfer.git import publish
-
-        return publish.pull(source, space, remote)
-    return _exchange(source, remote)
+    return publish.pull(source, space, remote)
 
 
 def _exchange(source: Source, url: str | None) -> SyncReport:
-    """Let this and another copy of a Fossil repository have the latest blobs."""
-    from outcrop.transfer.fossil import remote as fossil_remote
+    """Give this and another copy of a Fossil repository the latest blobs."""
+    require_transfer(source)
+    from outcrop.transfer.fossil import remote
 
-    moved = fossil_remote.exchange(source.store_path(), url)
-    if moved.refused:
+    report = remote.exchange(source.store_path(), url)
+    if report.refused:
         _log.warning(
             "the other copy has other vectors and took none of ours: your user there needs the capability y, which even"
             " the owner must be given by name (there: fossil user capabilities NAME LETTERS)"
         )
-    return SyncReport(moved.sent, moved.received, moved.refused)
+    return report
 
 
 def export(source: Source, store: VectorStore, folder: Path | None) -> ExportReport:
-    """Lay the vectors of an index out to be carried away.
-
-    Args:
-        source: What is indexed.
-        store: Its index.
-        folder: Where to; None for the repository itself, from where git or Fossil moves them.
-    """
+    """Write the vectors of an index to a folder, or to the repository itself, from where git or Fossil moves them."""
     from outcrop.transfer import folder_export, sync
     from outcrop.transfer.directory import DirectoryTransfer
     from outcrop.transfer.git import publish
     from outcrop.transfer.publisher import foreign_hashes
 
     started = time.perf_counter()
-    if folder is None and source.type == "git":
-        transfer = needed(source)
-        moved = publish.lay_out(source, store)
+    transfer = require_transfer(source) if folder is None else DirectoryTransfer(folder)
+    if folder is not None:
+        where = str(folder)
+        counts = folder_export.export(source, store, transfer, publish.outgoing(source, store))
+    elif source.type == "git":
         where = "refs/outcrop/vectors"
+        counts = publish.export(source, store)
     else:
-        transfer = needed(source) if folder is None else DirectoryTransfer(folder)
+        where = str(source.store_path())
         going = publish.outgoing(source, store)
-        where = str(source.store_path() if folder is None else folder)
-        if folder is None:
-            others = foreign_hashes(source, transfer, going.space, store.known())
-            moved = sync.export(store, transfer, going.hashes, going.space, going.revision, keep=others)
-        else:
-            moved = folder_export.write(
-                source, store, transfer, going.hashes, going.space, going.revision, going.places
-            )
-    there = [name for name in transfer.names() if name.endswith(".bin")]
+        others = foreign_hashes(source, transfer, going.space, store.known())
+        counts = sync.export(store, transfer, going, keep=others)
+    there = sum(name.endswith(".bin") for name in transfer.names())
     if not there:
         raise StoreError("nothing was exported: no vector may travel", "Commit what is indexed, then: outcrop index")
-    return ExportReport(where, len(there), moved.added, moved.removed, time.perf_counter() - started)
+    return ExportReport(where, there, counts.added, counts.removed, time.perf_counter() - started)
 
 
-def bring_in(
+def import_blobs(
     source: Source, store: VectorStore, space: Space, folder: Path | None, report: Callable[[Progress], None]
 ) -> ImportReport:
     """Fill an index from vectors that came with the repository, or in a folder. No model is asked.
 
     An export that holds something of what the source has gives vectors to that. One that has nothing in common with an
-    empty place is taken as it is, with its own texts and paths.
-
-    Args:
-        source: What the index is of.
-        store: Where to.
-        space: The embedder's.
-        folder: Where the export is; None for what came with the repository.
-        report: Told how far it is.
+    empty source is imported with its own texts and paths.
     """
     from outcrop.transfer import blob, folder_export, sync
     from outcrop.transfer.directory import DirectoryTransfer
 
     if folder is None:
-        return sync.bring_in(source, store, needed(source), space, report)
+        return sync.import_blobs(source, store, require_transfer(source), space, report)
     transfer = DirectoryTransfer(folder)
     listed = {ref.hash for ref in source.artifacts(store.seen() if store.exists else {}).refs}
-    if listed & set(map(blob.hash_of, transfer.names())):
-        return sync.bring_in(source, store, transfer, space, report)
+    if listed & blob.hashes_of(transfer.names()):
+        return sync.import_blobs(source, store, transfer, space, report)
     if listed:
         raise UsageError(
-            f"nothing of what {folder} holds stands in {source.root}",
+            f"nothing of what {folder} holds is in {source.root}",
             f"As a project of its own: outcrop import-project {folder}; or import it in an empty folder",
         )
-    return folder_export.bring_in(source, store, transfer, space, report)
+    return folder_export.import_export(source, store, transfer, space, report)
 
 
 def warn_of_readers(source: Source, kinds: Collection[str]) -> None:
-    """Name the users who can read indexed text through a ticket report, whatever else is withheld from them."""
-    # Imported here: only Fossil repositories need it.
+    """Name the users who can read indexed text through a ticket report, although Fossil withholds it from them."""
     from outcrop.sources.fossil.source import FossilSource
 
     if not isinstance(source, FossilSource):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ _SWITCHES = (
     *("-c", "core.fsmonitor="),
     *("-c", f"core.hooksPath={os.devnull}"),
 )
+_PASSWORD = re.compile(r"://[^/@\s]*@")
 # Requests sent ahead to ``cat-file``: few enough to fit the smallest pipe buffer (4 KiB), so that nobody waits.
 _WINDOW = 48
 
@@ -113,6 +115,22 @@ def finish(process: subprocess.Popen[bytes], what: str) -> bytes:
     if process.returncode:
         raise SourceError(f"git cannot {what}: {first_line(errors)}")
     return output
+
+
+def answer(repository: Repository, *arguments: str) -> str:
+    """What git prints, without white space around it, also where it fails."""
+    output, _ = start(repository, *arguments).communicate()
+    return os.fsdecode(output).strip()
+
+
+def find_commit(repository: Repository, name: str) -> str | None:
+    """The full id of the commit that a name means, or None where it is none, or not in this clone."""
+    return answer(repository, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") or None
+
+
+def hide_password(address: str) -> str:
+    """A remote, or a text that names one, as it may be shown."""
+    return _PASSWORD.sub("://", address)
 
 
 def first_line(errors: bytes) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from fossil_program import Bestiary, query, serving
+from fossil_program import SampleRepository, query, serving
 
 from outcrop.surfaces.cli import agent_tool
 from outcrop.surfaces.cli.program import main as outcrop_main
@@ -25,12 +25,14 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def run(tmp_path: Path, bestiary: Bestiary, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(
+    tmp_path: Path, sample: SampleRepository, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
     """Run a program in the folder of a repository's copy."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("OUTCROP_EMBEDDER", "hash")
-    for name, value in bestiary.fossil.environment.items():
+    for name, value in sample.fossil.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
 
@@ -44,8 +46,8 @@ def run(tmp_path: Path, bestiary: Bestiary, monkeypatch: pytest.MonkeyPatch, cap
 
 
 @pytest.fixture
-def zoo(tmp_path: Path, bestiary: Bestiary) -> str:
-    return bestiary.copy(tmp_path).name
+def zoo(tmp_path: Path, sample: SampleRepository) -> str:
+    return sample.copy(tmp_path).name
 
 
 def chunks_of(repository: Path) -> int:
@@ -101,13 +103,13 @@ def test_the_program_is_installed_under_its_name() -> None:
     assert 'agent-tool = "outcrop.surfaces.cli.entry:agent_tool"' in scripts.read_text("utf-8")
 
 
-def test_push_and_pull(run: Run, zoo: str, bestiary: Bestiary, tmp_path: Path) -> None:
+def test_push_and_pull(run: Run, zoo: str, sample: SampleRepository, tmp_path: Path) -> None:
     clone = tmp_path / "clone.fossil"
     for name, letters in (("dan", "gio"), ("eve", "gioy")):
-        bestiary.fossil.run("user", "new", name, "", "secret", "-R", zoo, cwd=tmp_path)
-        bestiary.fossil.run("user", "capabilities", name, letters, "-R", zoo, cwd=tmp_path)
-    with serving(bestiary.fossil, tmp_path / zoo) as url:
-        bestiary.fossil.run("clone", url, clone)
+        sample.fossil.run("user", "new", name, "", "secret", "-R", zoo, cwd=tmp_path)
+        sample.fossil.run("user", "capabilities", name, letters, "-R", zoo, cwd=tmp_path)
+    with serving(sample.fossil, tmp_path / zoo) as url:
+        sample.fossil.run("clone", url, clone)
         run("outcrop", "index", "-q", "clone.fossil")
         dan, eve = (url.replace("//", f"//{name}:secret@") for name in ("dan", "eve"))
         refused = run("outcrop", "push", "-C", "clone.fossil", dan)
@@ -117,7 +119,7 @@ def test_push_and_pull(run: Run, zoo: str, bestiary: Bestiary, tmp_path: Path) -
         # What was served has the vectors now, and needs no model for its index.
         assert f"imported {chunks_of(clone)} vectors" in run("outcrop", "import", zoo).out
         second = tmp_path / "second.fossil"
-        bestiary.fossil.run("clone", url, second)
+        sample.fossil.run("clone", url, second)
         pulled = run("outcrop", "pull", "-C", "second.fossil", url)
         assert pulled.out.splitlines()[0] == "sent 0 blobs, received 15 blobs"
         assert f"imported {chunks_of(clone)} vectors" in pulled.out
@@ -139,11 +141,11 @@ def test_what_only_fossil_repositories_have(run: Run, tmp_path: Path) -> None:
 
 
 def test_another_branch_is_asked_for_by_its_name(
-    run: Run, zoo: str, bestiary: Bestiary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, zoo: str, sample: SampleRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("outcrop", "index", "-q", "--branch", "side", zoo)
     status = json.loads(run("outcrop", "status", "-C", zoo, "--branch", "side", "--json").out)
-    assert (status["stale"], status["revision"].partition("+")[0]) == (False, bestiary.branch_tip)
+    assert (status["stale"], status["revision"].partition("+")[0]) == (False, sample.branch_tip)
     assert json.loads(run("outcrop", "status", "-C", zoo, "--json").out)["stale"]
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import jsonschema
 import pytest
-from fossil_program import Bestiary
+from fossil_program import SampleRepository
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp import Client, MCPError
@@ -385,9 +385,9 @@ def test_another_revision_is_read_from_git(tmp_path: Path) -> None:
     assert read.structured_content["text"] == "# Old\n\nold words"
 
 
-def test_tickets_and_pages_of_fossil_are_read_by_what_hits_say(bestiary: Bestiary, tmp_path: Path) -> None:
+def test_tickets_and_pages_of_fossil_are_read_by_what_hits_say(sample: SampleRepository, tmp_path: Path) -> None:
     repository = tmp_path / "copy.fossil"
-    repository.write_bytes(bestiary.repository.read_bytes())
+    repository.write_bytes(sample.repository.read_bytes())
     with serving(repository) as service:
         for kind in ("ticket", "wiki", "forum", "technote"):
             (hit, *_) = call(service, "semantic_search", query="the", kind=kind, k=1).structured_content["hits"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fossil_program import Bestiary, Fossil, query
+from fossil_program import Fossil, SampleRepository, query
 from repositories import commit, git, make_repository, write
 from servers import as_endpoint, free_port, listening
 from watch_process import Scenario, await_current, found, play, unseen, watched
@@ -307,7 +307,7 @@ class TestGit:
         write(repository, {".gitignore": "out/\n*.log\n", "out/x": "1", "deep/er/y.md": "1"})
         commit(repository)
         with outcrop.open(repository) as index:
-            places = index.source.places()  # type: ignore[attr-defined]
+            places = index.source.watch_paths()  # type: ignore[attr-defined]
         assert {str(Path(each).relative_to(repository)) for each in places.folders} == {".", "src", "deep", "deep/er"}
         own = repository / ".git"
         assert all(places.counts(str(own / name)) for name in ("HEAD", "index", "packed-refs", "refs/heads/main"))
@@ -383,9 +383,9 @@ def found_now(root: Path, question: str) -> bool:
 
 
 class TestFossil:
-    def test_check_ins_wiki_and_a_moderators_approval(self, bestiary: Bestiary, tmp_path: Path) -> None:
+    def test_check_ins_wiki_and_a_moderators_approval(self, sample: SampleRepository, tmp_path: Path) -> None:
         repository = tmp_path / "zoo.fossil"
-        shutil.copy(bestiary.repository, repository)
+        shutil.copy(sample.repository, repository)
         fossil = Fossil(tmp_path)
         checkout = fossil.open(repository, "ck")
         build(checkout)
@@ -412,9 +412,9 @@ class TestFossil:
 
         play(checkout, scenario())
 
-    def test_its_own_writing_wakes_it_once_and_no_more(self, bestiary: Bestiary, tmp_path: Path) -> None:
+    def test_its_own_writing_wakes_it_once_and_no_more(self, sample: SampleRepository, tmp_path: Path) -> None:
         repository = tmp_path / "zoo.fossil"
-        shutil.copy(bestiary.repository, repository)
+        shutil.copy(sample.repository, repository)
         trigger = triggers.FilePolling(repository)
         assert not trigger.wait(0.1, 0.0)
         build(repository)

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from fossil_program import Bestiary, query, serving
+from fossil_program import SampleRepository, query, serving
 
 import outcrop
 from outcrop.surfaces.cli.program import main
@@ -20,11 +20,11 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 @pytest.fixture(scope="module", params=["", "darkmode"])
 def address(
-    request: pytest.FixtureRequest, bestiary: Bestiary, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, sample: SampleRepository, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     """A server that shows everybody everything, in Fossil's usual skin and in a dark one."""
     folder = tmp_path_factory.mktemp("browser")
-    repository = bestiary.copy(folder)
+    repository = sample.copy(folder)
     query(repository, "UPDATE user SET cap = 'hojr2' WHERE login = 'nobody'")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(folder))
@@ -34,7 +34,7 @@ def address(
             index.build()
         assert main(["fossil", "install-ext", str(folder / "ext")]) == 0
         skin = ("--skin", request.param) if request.param else ()
-        with serving(bestiary.fossil, repository, "", "--extroot", folder / "ext", *skin) as address:
+        with serving(sample.fossil, repository, "", "--extroot", folder / "ext", *skin) as address:
             yield address
 
 

@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, quote_plus, urlencode, urljoin
 
 import httpx2 as httpx
 import pytest
-from fossil_program import Bestiary, query, serving
+from fossil_program import SampleRepository, query, serving
 
 import outcrop
 from outcrop.core.model import Kind
@@ -56,7 +56,7 @@ class Site:
 
     address: str
     repository: Path
-    zoo: Bestiary
+    zoo: SampleRepository
     users: dict[str, httpx.Client] = field(default_factory=dict)
 
     def get(self, at: str, user: str = "nobody", **params: str) -> httpx.Response:
@@ -115,11 +115,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def site(bestiary: Bestiary, home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(sample: SampleRepository, home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A private repository: the anonymous user may read the wiki, others have what their role says."""
     folder = tmp_path_factory.mktemp("site")
-    repository = bestiary.copy(folder)
-    fossil = bestiary.fossil
+    repository = sample.copy(folder)
+    fossil = sample.fossil
     for user, capabilities in {
         "nobody": "", "anonymous": "hj", "reader": "or", "developer": "ei", "rita": "u", "dora": "v2rj", "olaf": "t",
     }.items():  # fmt: skip
@@ -133,7 +133,7 @@ def site(bestiary: Bestiary, home: Path, tmp_path_factory: pytest.TempPathFactor
         index.build()
     assert main(["fossil", "install-ext", str(folder / "ext")]) == 0
     with serving(fossil, repository, "", "--extroot", folder / "ext") as address:
-        site = Site(address, repository, bestiary)
+        site = Site(address, repository, sample)
         site.users["nobody"] = httpx.Client(base_url=address, timeout=60)
         for user in ("rita", "dora", "olaf", "alice", "anonymous"):
             site.users[user] = log_in(address, user, f"{user}-password")
@@ -395,9 +395,9 @@ def test_not_run_by_fossil(site: Site) -> None:
 
 @pytest.mark.parametrize("what", ["missing", "no repository", "settings", "locked", "bug", "slow"])
 def test_failures_name_no_place_on_this_machine(
-    bestiary: Bestiary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+    sample: SampleRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    repository = bestiary.copy(tmp_path)
+    repository = sample.copy(tmp_path)
     query(repository, "UPDATE user SET cap = 'ojr2' WHERE login = 'nobody'")
     lock = sqlite3.connect(repository, isolation_level=None)
     monkeypatch.setattr("outcrop.vcs.fossil.BUSY_SECONDS", 0.2)

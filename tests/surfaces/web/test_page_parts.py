@@ -18,7 +18,7 @@ from outcrop.app.documents import Block, Document
 from outcrop.core import schema
 from outcrop.core.model import Kind
 from outcrop.errors import UsageError
-from outcrop.sources.git.published import Remote
+from outcrop.sources.git.published import PublishedRemote
 from outcrop.surfaces.render import passage
 from outcrop.surfaces.web.api.schemas import shape_of
 from outcrop.surfaces.web.pages.excerpts import excerpt_of, parse_lines
@@ -70,10 +70,10 @@ def test_other_remotes_have_no_page(url: str) -> None:
 
 def test_a_file_is_published_only_as_the_remote_has_it(tmp_path: Path) -> None:
     folder = make_repository(tmp_path / "r", {"a.py": "one\n", "b.py": "two\n"})
-    remote = Remote(folder)
+    remote = PublishedRemote(folder)
     assert remote.published() is None
     git(folder, "remote", "add", "origin", "https://example.org/r")
-    assert Remote(folder).published() is None
+    assert PublishedRemote(folder).published() is None
     first = git(folder, "rev-parse", "HEAD").decode().strip()
     git(folder, "update-ref", "refs/remotes/origin/main", first)
     found = remote.published()
@@ -96,7 +96,7 @@ def test_a_file_is_published_only_as_the_remote_has_it(tmp_path: Path) -> None:
 
 
 def test_no_repository_publishes_nothing(tmp_path: Path) -> None:
-    assert Remote(tmp_path).published() is None
+    assert PublishedRemote(tmp_path).published() is None
 
 
 # -- highlighting -----------------------------------------------------------------------------------------------------

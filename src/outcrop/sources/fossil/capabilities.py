@@ -1,7 +1,7 @@
 """Who may read what in a Fossil repository, from the capability letters of its users.
 
 Fossil's letters: ``o`` files, ``j`` wiki and technotes, ``r`` tickets, ``2`` forum; others include these. ``t`` lets a
-user write ticket reports, which may select from every ``fx_`` table, whatever else is withheld from that user.
+user write ticket reports, which may select from every ``fx_`` table, whatever else Fossil withholds from that user.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from outcrop.vcs.fossil import rows
 _INCLUDED: Mapping[str, str] = {
     "s": "a", "a": "ikwt6", "i": "o", "k": "j", "w": "r", "6": "5", "5": "4", "4": "3", "3": "2",
 }  # fmt: skip
-# Letters that stand for all the capabilities of another user.
+# Letters that mean all the capabilities of another user. These users are not accounts for a login.
 _TEMPLATES = {"u": "reader", "v": "developer"}
 
 _NEEDED: Mapping[Kind, str] = {
@@ -24,61 +24,41 @@ _NEEDED: Mapping[Kind, str] = {
 }  # fmt: skip
 _FILES = "o"
 _REPORTS = "t"
-# What these may do, every user may who is logged in.
+# What these may do, every user who is logged in may do.
 _SHARED = ("nobody", "anonymous")
 
 
 @dataclass(frozen=True, slots=True)
 class ReportWriter:
-    """A user who can read indexed text through a ticket report.
-
-    Attributes:
-        login: The user.
-        withheld: Kinds that this user may not see in Fossil itself.
-    """
+    """A user who can read indexed text through a ticket report, and the kinds that Fossil withholds from this user."""
 
     login: str
     withheld: frozenset[Kind]
 
 
 def capabilities_of(database: sqlite3.Connection, login: str) -> frozenset[str]:
-    """Every capability letter that a user has, directly or by inclusion.
-
-    Args:
-        database: The repository.
-        login: The user; ``nobody`` for a visitor who is not logged in. A login that does not exist has what
-            ``nobody`` has.
-    """
+    """Every capability letter of a user, directly or by inclusion. An unknown login has those of ``nobody``."""
     return _expand(dict(_users(database)), login)
 
 
 def may_see(capabilities: Collection[str], kind: Kind) -> bool:
-    """Whether these capabilities open material of a kind."""
     return _NEEDED.get(kind, _FILES) in capabilities
 
 
 def report_writers(database: sqlite3.Connection, kinds: Collection[Kind]) -> list[ReportWriter]:
-    """Users who may write ticket reports but may not see all of these kinds.
-
-    Args:
-        database: The repository.
-        kinds: What is indexed.
-    """
+    """Users who may write ticket reports but may not see all of these (indexed) kinds."""
     users = dict(_users(database))
     found = []
-    for login in users:
-        # The templates are not accounts that anybody logs in to.
-        if login in _TEMPLATES.values():
-            continue
+    for login in users.keys() - _TEMPLATES.values():
         capabilities = _expand(users, login)
         withheld = frozenset(kind for kind in kinds if not may_see(capabilities, kind))
         if _REPORTS in capabilities and withheld:
             found.append(ReportWriter(login, withheld))
-    return found
+    return sorted(found, key=lambda writer: writer.login)
 
 
 def _users(database: sqlite3.Connection) -> list[tuple[str, str]]:
-    return [(login, cap or "") for login, cap in rows(database, "SELECT login, cap FROM user ORDER BY login")]
+    return [(login, cap or "") for login, cap in rows(database, "SELECT login, cap FROM user")]
 
 
 def _expand(users: Mapping[str, str], login: str) -> frozenset[str]:

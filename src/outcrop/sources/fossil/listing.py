@@ -1,43 +1,33 @@
 """What a Fossil repository shows to the public now: its tip, wiki pages, technotes, tickets and forum posts.
 
-Whatever is private, waits for a moderator or was shunned is left out in every query. ``ticket``, ``ticketchng`` and
-Fossil's own search index show pending text too and are not used.
+Every query leaves out what is private, waits for a moderator or was shunned. ``ticket``, ``ticketchng`` and Fossil's
+own search index show pending text too and are not used.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from outcrop.core.model import Kind, Ref
 from outcrop.errors import ArtifactUnreadable, SourceError
+from outcrop.sources.paths import to_text
+from outcrop.vcs import fossil_artifacts as artifacts
 from outcrop.vcs.fossil import content, has_table, look_up, rows, setting
-from outcrop.vcs.fossil_artifacts import (
-    Card,
-    FileCard,
-    baseline_of,
-    files_of,
-    merge_files,
-    parse_cards,
-    post_text,
-    technote_text,
-    text_of,
-    ticket_text,
-    title_of,
-)
 
 _PUBLIC = "NOT IN (SELECT rid FROM private) AND b.uuid NOT IN (SELECT uuid FROM shun)"
-
-_CHANGES = (
-    "SELECT b.uuid, b.rid FROM tag t JOIN tagxref x USING(tagid) JOIN blob b ON b.rid = x.rid"
-    f" WHERE t.tagname = ? AND b.rid {_PUBLIC} ORDER BY x.mtime, x.rid"
+_TAGGED = "FROM tag t JOIN tagxref x USING(tagid) JOIN blob b ON b.rid = x.rid"
+_CHECKED_IN = (
+    "FROM tag t JOIN tagxref x USING(tagid) JOIN event e ON e.objid = x.rid JOIN blob b ON b.rid = x.rid"
+    f" WHERE x.tagtype > 0 AND e.type = 'ci' AND b.rid {_PUBLIC} AND t.tagname"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class Structured:
     """A structured artifact: its hash and its number in this copy of the repository."""
 
     uuid: str
@@ -48,37 +38,31 @@ class Stored:
 class Post:
     """The latest edit of a forum post, and of the post that its thread began with."""
 
-    edit: Stored
-    root: Stored
+    edit: Structured
+    root: Structured
 
     @property
     def version(self) -> str:
-        """Moves with the post and with the title of its thread."""
-        if self.edit == self.root:
-            return self.edit.uuid
-        return _digest((self.edit.uuid, self.root.uuid))
+        """Changes with the post and with the title of its thread."""
+        return self.edit.uuid if self.edit == self.root else _digest((self.edit.uuid, self.root.uuid))
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class PublicArtifacts:
     """Everything public at one moment, by reference.
 
-    Attributes:
-        tip: The check-in that files are taken from, or None without any.
-        wiki: Latest version by page name.
-        technotes: Latest version by technote id.
-        tickets: Changes, oldest first, by ticket uuid.
-        posts: By hash of the latest edit.
+    The tip is the check-in of the files. Latest versions of wiki pages and technotes are by name and id, changes of a
+    ticket (oldest first) by its uuid, posts by the hash of their latest edit.
     """
 
-    tip: Stored | None
-    wiki: Mapping[str, Stored]
-    technotes: Mapping[str, Stored]
-    tickets: Mapping[str, Sequence[Stored]]
+    tip: Structured | None
+    wiki: Mapping[str, Structured]
+    technotes: Mapping[str, Structured]
+    tickets: Mapping[str, Sequence[Structured]]
     posts: Mapping[str, Post]
 
     @cached_property
-    def pages(self) -> Mapping[str, Stored]:
+    def pages(self) -> Mapping[str, Structured]:
         """Wiki pages and technotes by hash."""
         return {item.uuid: item for item in (*self.wiki.values(), *self.technotes.values())}
 
@@ -87,14 +71,24 @@ class Snapshot:
         """Equal while the same wiki, technotes, tickets and posts are public."""
         return _digest(
             [f"wiki\0{name}\0{item.uuid}" for name, item in sorted(self.wiki.items())]
-            + [f"technote\0{id}\0{item.uuid}" for id, item in sorted(self.technotes.items())]
+            + [f"technote\0{name}\0{item.uuid}" for name, item in sorted(self.technotes.items())]
             + [f"ticket\0{uuid}\0{ticket_version(items)}" for uuid, items in sorted(self.tickets.items())]
             + [f"post\0{uuid}\0{post.version}" for uuid, post in sorted(self.posts.items())]
         )
 
+    def refs(self) -> Iterator[Ref]:
+        """Everything but the files."""
+        for name, item in self.wiki.items():
+            yield Ref(item.uuid, Kind.WIKI, to_text(name.encode()), item.uuid)
+        for name, item in self.technotes.items():
+            yield Ref(item.uuid, Kind.TECHNOTE, name, item.uuid)
+        for uuid, changes in self.tickets.items():
+            yield Ref(uuid, Kind.TICKET, None, ticket_version(changes))
+        for uuid, post in self.posts.items():
+            yield Ref(uuid, Kind.FORUM, None, post.version)
 
-def ticket_version(changes: Iterable[Stored]) -> str:
-    """Moves with each change of a ticket."""
+
+def ticket_version(changes: Iterable[Structured]) -> str:
     return _digest([item.uuid for item in changes])
 
 
@@ -102,14 +96,8 @@ def _digest(parts: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def take(database: sqlite3.Connection, branch: str | None) -> Snapshot:
-    """Look at everything once.
-
-    Args:
-        database: The repository.
-        branch: Whose tip; None for the repository's main branch.
-    """
-    return Snapshot(
+def read_public(database: sqlite3.Connection, branch: str | None) -> PublicArtifacts:
+    return PublicArtifacts(
         tip=find_tip(database, branch),
         wiki=_latest(database, "wiki-"),
         technotes=_latest(database, "event-"),
@@ -118,52 +106,44 @@ def take(database: sqlite3.Connection, branch: str | None) -> Snapshot:
     )
 
 
-def find_tip(database: sqlite3.Connection, branch: str | None) -> Stored | None:
+def find_tip(database: sqlite3.Connection, branch: str | None) -> Structured | None:
     """The latest public check-in of a branch; None in a repository without any public check-in."""
     name = branch or setting(database, "main-branch") or "trunk"
     found = rows(
-        database,
-        "SELECT b.uuid, b.rid FROM tag t JOIN tagxref x USING(tagid) JOIN event e ON e.objid = x.rid"
-        " JOIN blob b ON b.rid = x.rid WHERE t.tagname = ? AND x.tagtype > 0 AND e.type = 'ci'"
-        f" AND b.rid {_PUBLIC} ORDER BY e.mtime DESC, b.rid DESC LIMIT 1",
-        (f"sym-{name}",),
+        database, f"SELECT b.uuid, b.rid {_CHECKED_IN} = ? ORDER BY e.mtime DESC, b.rid DESC LIMIT 1", (f"sym-{name}",)
     )
     if found:
-        return Stored(*found[0])
-    others = rows(
-        database,
-        "SELECT DISTINCT x.value FROM tag t JOIN tagxref x USING(tagid) JOIN event e ON e.objid = x.rid"
-        " JOIN blob b ON b.rid = x.rid WHERE t.tagname = 'branch' AND x.tagtype > 0 AND e.type = 'ci'"
-        f" AND b.rid {_PUBLIC} ORDER BY 1 LIMIT 20",
-    )
+        return Structured(*found[0])
+    others = rows(database, f"SELECT DISTINCT x.value {_CHECKED_IN} = 'branch' ORDER BY 1 LIMIT 20")
     if others or branch:
         names = ", ".join(str(row[0]) for row in others) or "none"
         raise SourceError(f"the repository has no public check-in on a branch {name!r}", f"Branches: {names}")
     return None
 
 
-def _latest(database: sqlite3.Connection, prefix: str) -> Mapping[str, Stored]:
+def _latest(database: sqlite3.Connection, prefix: str) -> Mapping[str, Structured]:
     """The latest version of each page whose tag begins so. A page without text was deleted."""
     found = rows(
         database,
-        "SELECT substr(t.tagname, ?), b.uuid, b.rid, x.value + 0 FROM tag t JOIN tagxref x USING(tagid)"
-        f" JOIN blob b ON b.rid = x.rid WHERE t.tagname GLOB ? AND x.tagtype > 0 AND b.rid {_PUBLIC}"
-        " ORDER BY x.mtime, x.rid",
+        f"SELECT substr(t.tagname, ?), b.uuid, b.rid, x.value + 0 {_TAGGED}"
+        f" WHERE t.tagname GLOB ? AND x.tagtype > 0 AND b.rid {_PUBLIC} ORDER BY x.mtime, x.rid",
         (len(prefix) + 1, f"{prefix}*"),
     )
-    latest = {name: (Stored(uuid, rid), size) for name, uuid, rid, size in found}
+    latest = {name: (Structured(uuid, rid), size) for name, uuid, rid, size in found}
     return {name: item for name, (item, size) in latest.items() if size}
 
 
-def _tickets(database: sqlite3.Connection) -> Mapping[str, Sequence[Stored]]:
+def _tickets(database: sqlite3.Connection, ticket: str | None = None) -> Mapping[str, Sequence[Structured]]:
+    """Public changes, oldest first, of every ticket or of one."""
     found = rows(
         database,
-        "SELECT substr(t.tagname, 5), b.uuid, b.rid FROM tag t JOIN tagxref x USING(tagid)"
-        f" JOIN blob b ON b.rid = x.rid WHERE t.tagname GLOB 'tkt-*' AND b.rid {_PUBLIC} ORDER BY x.mtime, x.rid",
+        f"SELECT substr(t.tagname, 5), b.uuid, b.rid {_TAGGED}"
+        f" WHERE t.tagname {'GLOB' if ticket is None else '='} ? AND b.rid {_PUBLIC} ORDER BY x.mtime, x.rid",
+        (f"tkt-{ticket or '*'}",),
     )
-    tickets: dict[str, list[Stored]] = {}
-    for ticket, uuid, rid in found:
-        tickets.setdefault(ticket, []).append(Stored(uuid, rid))
+    tickets: dict[str, list[Structured]] = {}
+    for name, uuid, rid in found:
+        tickets.setdefault(name, []).append(Structured(uuid, rid))
     return tickets
 
 
@@ -177,84 +157,86 @@ def _posts(database: sqlite3.Connection) -> Mapping[str, Post]:
         " WHERE NOT EXISTS(SELECT 1 FROM public n WHERE n.fprev = p.fpid) ORDER BY p.fmtime, p.fpid",
     )
     # The first post of a thread answers nothing; its latest edit carries the title.
-    roots = {root: Stored(uuid, rid) for rid, uuid, root, answers in found if answers is None}
+    roots = {root: Structured(uuid, rid) for rid, uuid, root, answers in found if answers is None}
     posts = {}
     for rid, uuid, root, _ in found:
-        edit = Stored(uuid, rid)
+        edit = Structured(uuid, rid)
         posts[uuid] = Post(edit, roots.get(root, edit))
     return posts
 
 
 def withheld(database: sqlite3.Connection, versions: Mapping[str, str]) -> frozenset[str]:
-    """Of artifacts that were indexed, those that may not be shown any more: private, shunned, rejected or expunged.
+    """Of indexed artifacts (version by hash), those that are private, shunned, rejected or expunged now.
 
-    What was merely edited since is not among them; the index is then behind, which an answer says by itself.
-
-    Args:
-        database: The repository.
-        versions: Indexed artifacts: version by hash. That of a media manifest ends with its transcript's hash.
+    What was merely edited since is not among them: the index is then stale, which each answer reports by itself.
     """
-    transcripts = {hash: version.partition("+")[2] for hash, version in versions.items() if "+" in version}
+    # The version of a media manifest ends with its transcript's hash.
+    transcripts = {uuid: version.partition("+")[2] for uuid, version in versions.items() if "+" in version}
     blobs = look_up(database, [*versions, *transcripts.values()])
-    secret = {hash for hash, blob in blobs.items() if blob.private or blob.shunned}
-    hidden = {hash for hash in versions if hash in secret or transcripts.get(hash) in secret}
-    hidden |= {hash for hash, transcript in transcripts.items() if transcript not in blobs}
-    unknown = {hash: version for hash, version in versions.items() if hash not in blobs}
-    for hash, version in unknown.items():
-        changes = [Stored(uuid, rid) for uuid, rid in rows(database, _CHANGES, (f"tkt-{hash}",))]
+    secret = {uuid for uuid, blob in blobs.items() if blob.private or blob.shunned}
+    hidden = {uuid for uuid in versions if uuid in secret or transcripts.get(uuid) in secret}
+    hidden |= {uuid for uuid, transcript in transcripts.items() if transcript not in blobs}
+    for uuid in versions.keys() - blobs.keys():
+        changes = _tickets(database, uuid).get(uuid, ())
         # Comments are added at the end. Where no beginning of the ticket is what was indexed, one was taken out.
-        if not any(ticket_version(changes[:count]) == version for count in range(1, len(changes) + 1)):
-            hidden.add(hash)
+        if not any(ticket_version(changes[:count]) == versions[uuid] for count in range(1, len(changes) + 1)):
+            hidden.add(uuid)
     return frozenset(hidden)
 
 
-def unseen(database: sqlite3.Connection, hashes: Collection[str]) -> frozenset[str]:
+def foreign(database: sqlite3.Connection, hashes: Collection[str]) -> frozenset[str]:
     """Those artifacts, tickets among them, that never arrived in this copy of the repository, and were not shunned."""
-    known = {hash for hash, blob in look_up(database, hashes).items() if blob.size >= 0 or blob.private or blob.shunned}
+    known = {uuid for uuid, blob in look_up(database, hashes).items() if blob.size >= 0 or blob.private or blob.shunned}
     known |= {uuid for (uuid,) in rows(database, "SELECT uuid FROM shun")}
     known |= {ticket for (ticket,) in rows(database, "SELECT substr(tagname, 5) FROM tag WHERE tagname GLOB 'tkt-*'")}
     return frozenset(hashes) - known
 
 
-def tip_files(database: sqlite3.Connection, tip: Stored) -> list[FileCard]:
-    """The files of a check-in."""
+def tip_files(database: sqlite3.Connection, tip: Structured) -> list[artifacts.FileCard]:
     cards = _cards(database, tip, "check-in")
-    files = files_of(cards)
-    baseline = baseline_of(cards)
+    baseline = artifacts.baseline_of(cards)
     if baseline is None:
-        return files
+        return artifacts.files_of(cards)
     blob = look_up(database, [baseline]).get(baseline)
     if blob is None:
         raise ArtifactUnreadable(f"check-in {tip.uuid[:10]} builds on {baseline[:10]}, which is not in this repository")
-    return merge_files(files_of(_cards(database, Stored(baseline, blob.rid), "check-in")), files)
+    base = _cards(database, Structured(baseline, blob.rid), "check-in")
+    return artifacts.merge_files(artifacts.files_of(base), artifacts.files_of(cards))
 
 
-def page_bytes(database: sqlite3.Connection, page: Stored) -> bytes:
-    """The text of a wiki page, in whatever markup it was written."""
-    return text_of(_cards(database, page, "wiki page"))
+def read_structured(database: sqlite3.Connection, ref: Ref, public: PublicArtifacts) -> tuple[Ref, bytes] | None:
+    """A page, ticket or post as it is now, with its true version; None where it is not public any more.
+
+    Wiki pages come in whatever markup they were written; the rest as Markdown, see ``vcs.fossil_artifacts``.
+    """
+    if ref.kind is Kind.TICKET:
+        changes = public.tickets.get(ref.hash)
+        if changes is None:
+            return None
+        text = artifacts.ticket_text(_cards(database, change, "ticket change") for change in changes)
+        return replace(ref, version=ticket_version(changes)), text
+    if ref.kind is Kind.FORUM:
+        post = public.posts.get(ref.hash)
+        return None if post is None else (replace(ref, version=post.version), _read_post(database, post))
+    page = public.pages.get(ref.hash)
+    if page is None:
+        return None
+    if ref.kind is Kind.WIKI:
+        return ref, artifacts.text_of(_cards(database, page, "wiki page"))
+    return ref, artifacts.technote_text(_cards(database, page, "technote"))
 
 
-def technote_bytes(database: sqlite3.Connection, technote: Stored) -> bytes:
-    """A technote: its title as a Markdown heading, then its text."""
-    return technote_text(_cards(database, technote, "technote"))
-
-
-def ticket_bytes(database: sqlite3.Connection, changes: Iterable[Stored]) -> bytes:
-    """A ticket: its title, then one post per comment (see ``fossil_artifacts.post_text``)."""
-    return ticket_text(_cards(database, change, "ticket change") for change in changes)
-
-
-def post_bytes(database: sqlite3.Connection, post: Post) -> bytes:
-    """A forum post: the title of its thread, then its text; empty where the post was deleted."""
-    text = text_of(_cards(database, post.edit, "forum post"))
+def _read_post(database: sqlite3.Connection, post: Post) -> bytes:
+    """The title of its thread, then its text; empty where the post was deleted."""
+    text = artifacts.text_of(_cards(database, post.edit, "forum post"))
     if not text.strip():
         return b""
-    title = title_of(_cards(database, post.root, "forum post"))
-    return post_text(title, [text], titled=post.edit == post.root)
+    title = artifacts.title_of(_cards(database, post.root, "forum post"))
+    return artifacts.post_text(title, [text], titled=post.edit == post.root)
 
 
-def _cards(database: sqlite3.Connection, item: Stored, what: str) -> list[Card]:
+def _cards(database: sqlite3.Connection, item: Structured, what: str) -> list[artifacts.Card]:
     try:
-        return parse_cards(content(database, item.uuid, item.rid))
+        return artifacts.parse_cards(content(database, item.uuid, item.rid))
     except ArtifactUnreadable as error:
         raise ArtifactUnreadable(f"{what} {item.uuid[:10]}: {error.what}", error.fix) from error

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from outcrop.core.model import Listing, Ref, Skipped, SkipReason
+from outcrop.core.model import Skipped, SkipReason
 from outcrop.errors import SourceError
-from outcrop.sources.file_state import oversize
+from outcrop.sources.file_state import refuse_size
 from outcrop.sources.git.snapshot import UNBORN
 from outcrop.sources.ignore import PathFilter, Rules, compile_globs, compile_rules
 from outcrop.sources.options import Options
-from outcrop.sources.paths import to_text
-from outcrop.sources.selection import IGNORE_FILE, Selection
+from outcrop.sources.paths import IGNORE_FILE, to_text
+from outcrop.sources.selection import Collector, Selection
 from outcrop.vcs.git import Repository, contents, finish, first_line, start
+
+# Path, mode, name and size (where listed) of one record of ``ls-tree -z``.
+_TreeEntry = tuple[bytes, bytes, str, int | None]
 
 
 def resolve(repository: Repository, rev: str) -> str:
-    """The full id of the commit that ``rev`` names."""
     if rev.startswith("-"):
         raise SourceError(f"{rev} is not the name of a commit", "Name a branch, a tag or a commit id")
     output, errors = start(repository, "rev-parse", "--verify", f"{rev}^{{commit}}").communicate()
@@ -26,74 +28,48 @@ def resolve(repository: Repository, rev: str) -> str:
     return output.decode().strip()
 
 
-def head(repository: Repository) -> str:
-    """The commit at HEAD, or ``unborn``."""
-    output, _ = start(repository, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").communicate()
-    return output.decode().strip() or UNBORN
+def blobs_by_path(repository: Repository, commit: str) -> dict[str, str]:
+    """The object that each path is in a commit, whatever it is."""
+    return {to_text(path): name for path, _, name, _ in _entries(repository, commit)}
 
 
-def paths(repository: Repository, commit: str) -> dict[str, str]:
-    """The blob that each path is in a commit, whatever it is."""
-    tree = finish(start(repository, "ls-tree", "-r", "-z", "--full-tree", commit), f"list the commit {commit}")
-    entries = map(_entry, filter(None, tree.split(b"\0")))
-    return {to_text(path): hash for path, _, hash, _ in entries}
-
-
-def artifacts(repository: Repository, commit: str, options: Options, selection: Selection) -> Listing:
-    """Everything that the commit's tree holds."""
+def collect(repository: Repository, commit: str, options: Options, selection: Selection) -> Collector:
+    files = Collector(selection)
     if commit == UNBORN:
-        return Listing(commit, (), ())
+        return files
     # Sizes would have to be fetched where blobs are missing.
-    long = () if repository.is_partial() else ("-l",)
-    tree = finish(start(repository, "ls-tree", "-r", "-z", *long, "--full-tree", commit), f"list the commit {commit}")
-    entries = [_entry(record) for record in tree.split(b"\0") if record]
+    entries = _entries(repository, commit, *(() if repository.is_partial() else ("-l",)))
     keep = PathFilter(_rules(repository, entries), compile_globs(options.exclude))
-    refs: list[Ref] = []
-    skipped: dict[str, Skipped] = {}
-    for name, mode, hash, size in entries:
-        path = to_text(name)
-        out = keep.ignored_by(name)
-        if out is not None:
-            where = to_text(out)
-            refusal: Skipped | None = Skipped(where, SkipReason.EXCLUDED, "by a setting or .outcropignore")
-        elif mode == b"160000":
-            refusal = Skipped(path, SkipReason.SUBMODULE, f"at {hash[:12]}; not entered when a commit is indexed")
+    for name, mode, blob, size in entries:
+        special: Skipped | None = None
+        if mode == b"160000":
+            detail = f"at {blob[:12]}; not entered when a commit is indexed"
+            special = Skipped(to_text(name), SkipReason.SUBMODULE, detail)
         elif mode == b"120000":
-            refusal = Skipped(path, SkipReason.SYMLINK)
-        else:
-            refusal = selection.refuse_name(path)
-            if refusal is None and size is not None and size > selection.limit(path):
-                refusal = oversize(path, size, selection.limit(path))
-        if refusal is None:
-            refs.append(Ref(hash, selection.kind(path), path, hash, size))
-        else:
-            skipped[refusal.path] = refusal
-    refs.sort(key=lambda ref: ref.path or "")
-    return Listing(commit, refs, sorted(skipped.values(), key=lambda item: item.path))
+            special = Skipped(to_text(name), SkipReason.SYMLINK)
+        path = files.accept(name, keep, special, refuse_size(to_text(name), size, selection.limit(to_text(name))))
+        if path is not None:
+            files.add(path, blob, size)
+    return files
 
 
-def too_large(ref: Ref, size: int, limit: int) -> Skipped:
-    """The verdict on a blob over the limit."""
-    return oversize(ref.path or ref.hash, size, limit)
+def _entries(repository: Repository, commit: str, *switches: str) -> list[_TreeEntry]:
+    tree = finish(
+        start(repository, "ls-tree", "-r", "-z", *switches, "--full-tree", commit), f"list the commit {commit}"
+    )
+    found: list[_TreeEntry] = []
+    for record in filter(None, tree.split(b"\0")):
+        meta, _, path = record.partition(b"\t")
+        mode, _, name, *size = meta.split()
+        found.append((path, mode, name.decode(), int(size[0]) if size and size[0].isdigit() else None))
+    return found
 
 
-def not_stored(ref: Ref) -> Skipped:
-    """The verdict on a blob that the repository does not have."""
-    return Skipped(ref.path or ref.hash, SkipReason.UNREADABLE, "its content is not in this clone")
-
-
-def _entry(record: bytes) -> tuple[bytes, bytes, str, int | None]:
-    """Path, mode, name and size (where listed) of one record of ``ls-tree -z``."""
-    meta, _, path = record.partition(b"\t")
-    mode, _, hash, *size = meta.split()
-    return path, mode, hash.decode(), int(size[0]) if size and size[0].isdigit() else None
-
-
-def _rules(repository: Repository, entries: list[tuple[bytes, bytes, str, int | None]]) -> dict[bytes, Rules]:
+def _rules(repository: Repository, entries: list[_TreeEntry]) -> dict[bytes, Rules]:
     """The commit's own ignore files, by folder."""
     files = {
-        name.rpartition(b"/")[0]: hash
-        for name, mode, hash, _ in entries
+        name.rpartition(b"/")[0]: blob
+        for name, mode, blob, _ in entries
         if name.rpartition(b"/")[2] == IGNORE_FILE and mode.startswith(b"100")
     }
     found = zip(files, contents(repository, list(files.values())), strict=True)

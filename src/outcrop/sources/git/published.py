@@ -1,4 +1,4 @@
-"""Where a git repository is published, and which of its files stand there word for word, as far as is known here.
+"""Where a git repository is published, and which of its files are there word for word, as far as this clone knows.
 
 Nothing asks the network: what the remote has is what the last fetch or push saw.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from outcrop.errors import SourceError
 from outcrop.sources.paths import to_bytes
-from outcrop.vcs.git import Repository, start
+from outcrop.vcs.git import Repository, answer, find_commit, start
 from outcrop.vcs.git_repository import discover
 
 REMOTE = "origin"
@@ -20,13 +20,7 @@ REMOTE = "origin"
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A commit that the remote has.
-
-    Attributes:
-        repository: Whose.
-        url: Address of the remote, as git would use it.
-        commit: The newest commit known to be there that is, or that leads to, the one looked at.
-    """
+    """The newest commit known to be at the remote (``url``) that is, or that leads to, the requested one."""
 
     repository: Repository
     url: str
@@ -40,19 +34,14 @@ class Publication:
         output, _ = process.communicate(lines)
         answers = [line.split(b" ") for line in output.splitlines()]
         return {
-            path: os.fsdecode(answer[0])
-            for path, answer in zip(asked, answers, strict=False)
-            if len(answer) == 2 and answer[1] == b"blob"
+            path: os.fsdecode(found[0])
+            for path, found in zip(asked, answers, strict=False)
+            if len(found) == 2 and found[1] == b"blob"
         }
 
 
-class Remote:
-    """The remote of a repository, looked at again whenever HEAD or a branch of the remote moved.
-
-    Args:
-        root: A folder of the repository; where it is none, or cannot be used, nothing is published.
-        commit: The commit that is looked at.
-    """
+class PublishedRemote:
+    """The remote of the repository at ``root``, if it is one, read again whenever HEAD or a remote branch moved."""
 
     def __init__(self, root: Path, commit: str = "HEAD") -> None:
         self._commit = commit
@@ -66,31 +55,22 @@ class Remote:
         """What of the commit is on the remote; None where there is no remote, or nothing is known to be there."""
         if self._repository is None:
             return None
-        state = _output(self._repository, "rev-parse", "HEAD", f"--glob=refs/remotes/{REMOTE}")
+        state = answer(self._repository, "rev-parse", "HEAD", f"--glob=refs/remotes/{REMOTE}")
         if not state or state != self._known[0]:
             self._known = (state, _publication(self._repository, self._commit))
         return self._known[1]
 
 
 def _publication(repository: Repository, commit: str) -> Publication | None:
-    url = _line(repository, "remote", "get-url", REMOTE)
-    here = _line(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+    url = answer(repository, "remote", "get-url", REMOTE).partition("\n")[0]
+    here = find_commit(repository, commit)
     if not url or not here:
         return None
     tracked = f"refs/remotes/{REMOTE}"
-    if _line(repository, "for-each-ref", "--count=1", f"--contains={here}", "--format=%(refname)", tracked):
+    if answer(repository, "for-each-ref", "--count=1", f"--contains={here}", "--format=%(refname)", tracked):
         return Publication(repository, url, here)
     for other in (f"{tracked}/HEAD", f"{tracked}/main", f"{tracked}/master"):
-        base = _line(repository, "merge-base", here, other)
+        base = answer(repository, "merge-base", here, other).partition("\n")[0]
         if base:
             return Publication(repository, url, base)
     return None
-
-
-def _line(repository: Repository, *arguments: str) -> str:
-    return _output(repository, *arguments).partition("\n")[0]
-
-
-def _output(repository: Repository, *arguments: str) -> str:
-    output, _ = start(repository, *arguments).communicate()
-    return os.fsdecode(output).strip()

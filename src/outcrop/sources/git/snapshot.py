@@ -16,11 +16,11 @@ from outcrop.errors import SourceError, SourceLocked
 from outcrop.vcs.git import Repository, finish, start
 from outcrop.vcs.git_repository import filters_off, submodule
 
+# How often both questions are asked while the index changes between them, and seconds in between.
 _ATTEMPTS = 20
-# How often both questions are asked while somebody keeps changing the index between them, and seconds in between.
 _PAUSE = 0.05
 
-# Stands for the commit where there is none yet.
+# In place of the commit where there is none yet.
 UNBORN = "unborn"
 
 _LINK = re.compile(rb"(?:\A|\0)\S 160000 [0-9a-f]+ 0\t([^\0]+)")
@@ -28,7 +28,7 @@ _SPARSE = re.compile(rb"(?:\A|\0)(S [^\0]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexEntry:
     """One path of an index: ``sparse`` where it is tracked but not wanted on disk."""
 
     path: bytes
@@ -42,14 +42,11 @@ class Snapshot:
     """One working tree as git sees it. Paths are relative to its top.
 
     Attributes:
-        repository: Whose working tree.
         prefix: Path of its top inside the outermost working tree, with a trailing slash; empty for that one itself.
-        head: The commit it is at, or ``unborn``.
         staged: Paths that differ between commit and index and not on disk, with their blob ids.
-        changed: Tracked paths whose file on disk is not what the index says, gone files and conflicts included.
+        changed: Tracked paths whose file on disk is not what the index says, deleted files and conflicts included.
         untracked: Files that git neither tracks nor ignores; a trailing slash marks a repository inside this one.
-        index: What ``ls-files`` said.
-        absent_submodules: Paths of submodules that are not checked out.
+        index: The output of ``ls-files``.
     """
 
     repository: Repository
@@ -61,55 +58,47 @@ class Snapshot:
     index: bytes
     absent_submodules: tuple[bytes, ...]
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[IndexEntry]:
         """Every tracked path, submodules and conflicts left out."""
         for record in self.index.split(b"\0"):
             meta, tab, path = record.partition(b"\t")
             if tab and meta[-1:] == b"0" and meta[2:8] != b"160000":
-                yield Entry(path, meta[2:8], meta[9:-2].decode(), meta[:1] == b"S")
+                yield IndexEntry(path, meta[2:8], meta[9:-2].decode(), meta[:1] == b"S")
 
     def sparse(self) -> list[bytes]:
         """The tracked paths that a sparse checkout leaves out, as index records."""
         return _SPARSE.findall(self.index) if b"\0S " in self.index or self.index.startswith(b"S ") else []
 
-    def tracks(self, path: bytes) -> bool:
-        """Whether the index has this path."""
-        return b"\t" + path + b"\0" in self.index
 
-
-def take(repository: Repository, prefix: bytes = b"") -> list[Snapshot]:
+def read_snapshots(repository: Repository, prefix: bytes = b"") -> list[Snapshot]:
     """The working tree and, after it, those of its submodules."""
     for attempt in range(_ATTEMPTS):
         before = _index_stamp(repository)
-        index, status = _ask(repository)
+        index, status = _query(repository)
         if _index_stamp(repository) == before:
             break
         time.sleep(_PAUSE * min(attempt, 4))
     else:
         # Two answers about different moments could name a revision that is not the one of these files.
         raise SourceLocked(f"the index of {repository.top} changes all the time", "Try again in a moment")
-    head, staged, changed, untracked = _parse_status(status)
     absent: list[bytes] = []
     inner: list[Snapshot] = []
-    for link in _links(index):
-        top = repository.top / os.fsdecode(link)
-        found = submodule(top, repository.object_format)
+    for link in _LINK.findall(index) if b" 160000 " in index else ():
+        found = submodule(repository.top / os.fsdecode(link), repository.object_format)
         if found is None:
             absent.append(link)
         else:
-            inner += take(found, prefix + link + b"/")
-    own = Snapshot(repository, prefix, head, staged, changed, untracked, index, tuple(absent))
-    return [own, *inner]
+            inner += read_snapshots(found, prefix + link + b"/")
+    return [Snapshot(repository, prefix, *_parse_status(status), index, tuple(absent)), *inner]
 
 
-def _ask(repository: Repository) -> tuple[bytes, bytes]:
-    """Both answers, computed at the same time."""
+def _query(repository: Repository) -> tuple[bytes, bytes]:
     index_process = start(repository, "ls-files", "-z", "-s", "-t")
     status_process = start(
         repository,
         *filters_off(repository),
-        *("status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--no-renames"),
-        *("--untracked-files=all", "--ignore-submodules=all"),
+        *"status --porcelain=v2 -z --branch --no-ahead-behind --no-renames --untracked-files=all".split(),
+        "--ignore-submodules=all",
     )
     try:
         index = finish(index_process, "list the files it tracks")
@@ -127,12 +116,8 @@ def _index_stamp(repository: Repository) -> tuple[int, int, int]:
     return (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
-def _links(index: bytes) -> list[bytes]:
-    return _LINK.findall(index) if b" 160000 " in index else []
-
-
 def _parse_status(status: bytes) -> tuple[str, dict[bytes, bytes], frozenset[bytes], tuple[bytes, ...]]:
-    """Records of ``status --porcelain=v2 -z``, as its manual page describes them."""
+    """Head, staged, changed and untracked of ``status --porcelain=v2 -z``, as its manual page describes it."""
     head = UNBORN
     staged: dict[bytes, bytes] = {}
     changed: list[bytes] = []

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
 
 from outcrop.core.protocols import Source
-from outcrop.sources.watch_paths import Places
+from outcrop.sources.watch_paths import WatchPaths
 
 # Seconds without a further change after which the source is looked at: programs write in bursts.
 SETTLE = 0.15
@@ -65,7 +65,7 @@ class EventsFailed(Exception):
 class Placed(Protocol):
     """A source that says where its changes show."""
 
-    def places(self) -> Places:
+    def watch_paths(self) -> WatchPaths:
         """The folders to watch."""
 
 
@@ -125,7 +125,7 @@ class FileEvents:
 
     def _arm(self) -> None:
         for _ in range(_ATTEMPTS):
-            self._places = self._source.places()
+            self._places = self._source.watch_paths()
             # A name that is not UTF-8 cannot be handed over; the regular look finds what changes there.
             folders = [folder for folder in self._places.all() if folder.isprintable() or _is_text(folder)]
             self._folders = frozenset(folders)

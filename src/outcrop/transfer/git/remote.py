@@ -1,4 +1,4 @@
-"""Moving the vectors between copies of a git repository, by git itself."""
+"""Other copies of a git repository: their branches and vectors, moved by git itself."""
 
 from __future__ import annotations
 
@@ -10,212 +10,179 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from outcrop.errors import StoreError, UsageError
-from outcrop.transfer.git.network import SECONDS, SECONDS_TO_ANSWER, LostRace, is_watched, progress_switch, run, shown
-from outcrop.transfer.git.ref import REF, remove, resolve
-from outcrop.vcs.git import Repository, start
+from outcrop.transfer.git.network import ANSWER_TIMEOUT, TRANSFER_TIMEOUT, LostRace, is_interactive, run
+from outcrop.transfer.git.ref import REF, delete_ref
+from outcrop.vcs.git import Repository, absent, answer, find_commit, hide_password
 
 BRANCHES = "refs/heads/"
 
-# Under which what is fetched has a name while it is looked at, with the number of the process that looks.
+# Names of what is fetched while it is looked at, each with the number of the process that looks.
 INCOMING = "refs/outcrop/incoming/"
 
 
 @dataclass(frozen=True, slots=True)
 class Advertised:
-    """What a remote says that it has.
-
-    Attributes:
-        branches: The commit of each branch, by its name.
-        vectors: The commit that holds vectors, or None.
-    """
+    """What a remote has: the commit of each branch by its name, and the commit that holds vectors, or None."""
 
     branches: dict[str, str]
     vectors: str | None
 
 
-def choose(repository: Repository, remote: str | None) -> str:
-    """The remote that is meant: the one named, else ``origin``, else the only one."""
-    if remote is not None:
-        if not remote or remote.startswith("-"):
-            raise UsageError(f"{remote!r} is no remote", "Name a remote that git remote shows, or an address")
+@dataclass(frozen=True, slots=True)
+class GitRemote:
+    """Another copy of a repository, by a name or an address."""
+
+    repository: Repository
+    name: str
+
+    @property
+    def shown(self) -> str:
+        return hide_password(self.name)
+
+    def destinations(self) -> list[GitRemote]:
+        """Where a push goes: the remote itself, or its addresses where git pushes elsewhere than it fetches.
+
+        Each is then asked for itself: the place that is fetched from may hold what the other must never see.
+        """
+        if self.name not in _remotes(self.repository):
+            return [self]
+        pushed = self._addresses(self.name, "--push")
+        if not pushed or pushed == self._addresses(self.name)[:1]:
+            return [self]
+        return [GitRemote(self.repository, address) for address in pushed]
+
+    def tracking_name(self, there: Advertised) -> str | None:
+        """The name under which this clone follows the remote's branches; None where it does not."""
+        known = _remotes(self.repository)
+        if self.name in known:
+            return self.name
+        for name in known:
+            if self.name in self._addresses(name)[:1]:
+                return name
+            if self.name in self._addresses(name, "--push"):
+                # One repository of two addresses, as one for those who log in, or two repositories.
+                return name if GitRemote(self.repository, name).ask() == there else None
+        return None
+
+    def ask(self) -> Advertised:
+        """Ask for its branches and its vectors."""
+        timeout = TRANSFER_TIMEOUT if is_interactive() else ANSWER_TIMEOUT
+        listed = ("ls-remote", "--refs", self.name, f"{BRANCHES}*", REF)
+        output = run(self.repository, listed, f"reach {self.shown}", timeout)
+        found: dict[str, str] = {}
+        for line in output.decode("utf-8", "surrogateescape").splitlines():
+            commit, _, ref = line.partition("\t")
+            found[ref] = commit
+        vectors = found.pop(REF, None)
+        # What git looks for at the end of a name it finds there too, as in refs/x/refs/heads/main.
+        branches = {ref.removeprefix(BRANCHES): commit for ref, commit in found.items() if ref.startswith(BRANCHES)}
+        return Advertised(branches, vectors)
+
+    def fetch(self) -> str:
+        """Bring its vectors into the repository, under no lasting name, and return the commit that holds them."""
+        repository = self.repository
+        _clear_abandoned(repository)
+        incoming = f"{INCOMING}{os.getpid()}"
+        # Without --refmap a refspec of the user's own would move our ref before what is only here is copied over.
+        plain = "--no-tags --no-write-fetch-head --no-recurse-submodules --no-auto-maintenance --refmap=".split()
+        switches = [*_progress_switch(), *plain]
+        if repository.is_partial():
+            # Blobs that a partial clone leaves out are what is wanted here.
+            switches.append("--no-filter")
+        wanted = (*switches, self.name, f"+{REF}:{incoming}")
+        what = f"fetch the vectors of {self.shown}"
+        try:
+            with _only_new(repository) as variables:
+                run(repository, ("fetch", *wanted), what, variables=variables)
+            commit = find_commit(repository, incoming)
+            if commit is None:
+                raise StoreError(f"what {self.shown} has as {REF} is not a commit", f"Delete it there: {REF}")
+            if repository.is_partial() and absent(repository, commit):
+                # A plain git fetch left them out before, and git does not ask twice for what it takes to be here.
+                run(repository, ("fetch", "--refetch", *wanted), what)
+            return commit
+        finally:
+            delete_ref(repository, incoming)
+
+    def push(self, commit: str, expected: str | None) -> bool:
+        """Make its vectors those of a commit, provided that they are still what they were (None: not there).
+
+        Returns:
+            False when another push was faster.
+        """
+        # Without a window git looks for no deltas: between vectors they save nothing and cost minutes.
+        plain = "--porcelain --no-verify --no-signed --no-follow-tags --recurse-submodules=no".split()
+        lease = f"--force-with-lease={REF}:{expected or ''}"
+        push = ("-c", "pack.window=0", "push", *_progress_switch(), *plain, lease, self.name, f"{commit}:{REF}")
+        # Git takes the commit for the child of the other, and does not send again what that one holds: of commits
+        # without parents it compares nothing.
+        grafts = "" if expected is None else f"{commit} {expected}\n"
+        try:
+            with _variable("GIT_GRAFT_FILE", grafts) as variables:
+                run(self.repository, push, f"push to {self.shown}", variables=variables)
+        except LostRace:
+            return False
+        return True
+
+    def _addresses(self, name: str, *switches: str) -> list[str]:
+        return answer(self.repository, "remote", "get-url", "--all", *switches, "--", name).splitlines()
+
+
+def find_remote(repository: Repository, name: str | None) -> GitRemote:
+    """The remote of this name or address; None for ``origin``, else the only one."""
+    known = _remotes(repository)
+    if name is not None:
+        if not name or name.startswith("-"):
+            raise UsageError(f"{name!r} is no remote", "Name a remote that git remote shows, or an address")
         # git will run at the top of the working tree; a path is meant from where the user is.
-        is_path = remote not in _remotes(repository) and Path(remote).is_dir()
-        return str(Path(remote).resolve()) if is_path else remote
-    known = _remotes(repository)
-    if "origin" in known:
-        return "origin"
-    if len(known) == 1:
-        return next(iter(known))
-    raise UsageError(
-        "there is no remote called origin" if known else "this repository has no remote",
-        f"Name one: {', '.join(sorted(known))}"
-        if known
-        else "Name an address, or add one: git remote add origin ADDRESS",
-    )
+        is_path = name not in known and Path(name).is_dir()
+        return GitRemote(repository, str(Path(name).resolve()) if is_path else name)
+    if not known:
+        raise UsageError("this repository has no remote", "Name an address, or add one: git remote add origin ADDRESS")
+    if "origin" not in known and len(known) > 1:
+        raise UsageError("there is no remote called origin", f"Name one: {', '.join(sorted(known))}")
+    return GitRemote(repository, "origin" if "origin" in known else next(iter(known)))
 
 
-def destinations(repository: Repository, remote: str) -> list[str]:
-    """Where a push to a remote goes: the remote itself, or its addresses where git pushes elsewhere than it fetches.
-
-    What is there has to be asked there: the place that is fetched from may hold what the other must never see.
-    """
-    if remote not in _remotes(repository):
-        return [remote]
-    fetched = _addresses(repository, remote)
-    pushed = _addresses(repository, remote, "--push")
-    return [remote] if pushed == fetched[:1] or not pushed else pushed
-
-
-def followed(repository: Repository, remote: str, there: Advertised) -> str | None:
-    """Under which name a remote's branches are followed here; None where they are not.
-
-    Args:
-        repository: Where.
-        remote: Its name or an address.
-        there: What it says that it has.
-    """
-    known = _remotes(repository)
-    if remote in known:
-        return remote
-    for name in known:
-        if remote in _addresses(repository, name)[:1]:
-            return name
-        if remote in _addresses(repository, name, "--push"):
-            # One repository of two addresses, as one for those who log in, or two repositories.
-            return name if ask(repository, name) == there else None
-    return None
-
-
-def ask(repository: Repository, remote: str) -> Advertised:
-    """Ask a remote which branches it has, and whether it has vectors."""
-    output = run(
-        repository,
-        ("ls-remote", "--refs", remote, f"{BRANCHES}*", REF),
-        f"reach {shown(remote)}",
-        SECONDS if is_watched() else SECONDS_TO_ANSWER,
-    )
-    found: dict[str, str] = {}
-    for line in output.decode("utf-8", "surrogateescape").splitlines():
-        id, _, ref = line.partition("\t")
-        found[ref] = id
-    vectors = found.pop(REF, None)
-    # What git looks for at the end of a name it finds there too, as in refs/x/refs/heads/main.
-    branches = {ref.removeprefix(BRANCHES): id for ref, id in found.items() if ref.startswith(BRANCHES)}
-    return Advertised(branches, vectors)
-
-
-def fetch(repository: Repository, remote: str) -> str:
-    """Bring a remote's vectors into this repository, under no name of ours.
-
-    Returns:
-        The commit that holds them.
-    """
-    _clear_left_behind(repository)
-    incoming = f"{INCOMING}{os.getpid()}"
-    # Blobs that a partial clone leaves out are what is wanted here.
-    partial = ("--no-filter",) if repository.is_partial() else ()
-    refspec = f"+{REF}:{incoming}"
-    plain = (
-        *progress_switch(),
-        "--no-tags",
-        "--no-write-fetch-head",
-        "--no-recurse-submodules",
-        "--no-auto-maintenance",
-        # A refspec of the user's own would move our ref before what is only here is taken over.
-        "--refmap=",
-        *partial,
-    )
-    what = f"fetch the vectors of {shown(remote)}"
-    try:
-        with _only_what_is_new(repository) as more:
-            run(repository, ("fetch", *plain, remote, refspec), what, SECONDS, more)
-        commit = resolve(repository, incoming)
-        if commit is None:
-            raise StoreError(f"what {shown(remote)} has as {REF} is not a commit", f"Delete it there: {REF}")
-        if partial and any(line.startswith("?") for line in _missing(repository, commit)):
-            # A plain git fetch left them out before, and git does not ask twice for what it takes to be here.
-            run(repository, ("fetch", "--refetch", *plain, remote, refspec), what, SECONDS)
-        return commit
-    finally:
-        remove(repository, incoming)
-
-
-def push(repository: Repository, remote: str, commit: str, expected: str | None) -> bool:
-    """Let a remote's vectors be those of a commit, provided that they are still what they were.
-
-    Args:
-        repository: Where the commit is.
-        remote: Whose vectors.
-        commit: What they will be.
-        expected: The commit that they are at now; None where there are none.
-
-    Returns:
-        False when somebody else was faster.
-    """
-    lease = f"--force-with-lease={REF}:{expected or ''}"
-    # Deltas between vectors save nothing and cost minutes.
-    quietly = ("--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no")
-    arguments = ("-c", "pack.window=0", "push", *progress_switch(), *quietly, lease)
-    try:
-        with _as_its_child(commit, expected) as more:
-            run(repository, (*arguments, remote, f"{commit}:{REF}"), f"push to {shown(remote)}", SECONDS, more)
-    except LostRace:
-        return False
-    return True
+def _progress_switch() -> tuple[str, ...]:
+    return ("--progress",) if is_interactive() else ()
 
 
 @contextlib.contextmanager
-def _as_its_child(commit: str, before: str | None) -> Iterator[dict[str, str]]:
-    """Variables that let git take a commit for the child of another, in this process only.
-
-    What the other holds is then not sent again: of commits without parents git compares nothing.
-    """
-    if before is None:
+def _variable(name: str, content: str) -> Iterator[dict[str, str]]:
+    """A variable for git that names a file of this content; none without content."""
+    if not content:
         yield {}
         return
     with TemporaryDirectory() as folder:
-        file = Path(folder) / "grafts"
-        file.write_text(f"{commit} {before}\n", "ascii")
-        yield {"GIT_GRAFT_FILE": str(file)}
+        file = Path(folder) / "file"
+        file.write_text(content, "ascii")
+        yield {name: str(file)}
 
 
-@contextlib.contextmanager
-def _only_what_is_new(repository: Repository) -> Iterator[dict[str, str]]:
+def _only_new(repository: Repository) -> contextlib.AbstractContextManager[dict[str, str]]:
     """Variables with which a remote does not send again what the vectors that are here hold.
 
-    It compares commits without parents only for a clone that it takes for shallow; so we say that our own commit is
-    where history ends, which it is.
+    It compares commits without parents only for a shallow clone; so our own commit is declared as where history ends,
+    which it is.
     """
-    here = resolve(repository, REF)
-    if here is None or (repository.common_dir / "shallow").exists():
-        yield {}
-        return
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "shallow"
-        file.write_text(f"{here}\n", "ascii")
-        yield {"GIT_SHALLOW_FILE": str(file)}
+    here = None if (repository.common_dir / "shallow").exists() else find_commit(repository, REF)
+    return _variable("GIT_SHALLOW_FILE", f"{here}\n" if here else "")
 
 
 def _remotes(repository: Repository) -> frozenset[str]:
     """Those that have an address."""
-    asked = ("config", "-z", "--name-only", "--get-regexp", r"^remote\..*\.(url|pushurl)$")
-    output, _ = start(repository, *asked).communicate()
-    keys = output.decode("utf-8", "surrogateescape").split("\0")
+    pattern = r"^remote\..*\.(url|pushurl)$"
+    keys = answer(repository, "config", "-z", "--name-only", "--get-regexp", pattern).split("\0")
     return frozenset(key.removeprefix("remote.").rpartition(".")[0] for key in keys if key)
 
 
-def _addresses(repository: Repository, remote: str, *more: str) -> list[str]:
-    output, _ = start(repository, "remote", "get-url", "--all", *more, "--", remote).communicate()
-    return output.decode("utf-8", "surrogateescape").splitlines()
-
-
-def _clear_left_behind(repository: Repository) -> None:
+def _clear_abandoned(repository: Repository) -> None:
     """Delete the names that killed processes left: they would keep old vectors alive."""
-    listed, _ = start(repository, "for-each-ref", "--format=%(refname)", INCOMING).communicate()
-    for ref in listed.decode("utf-8", "surrogateescape").split():
+    for ref in answer(repository, "for-each-ref", "--format=%(refname)", INCOMING).split():
         number = ref.removeprefix(INCOMING)
         if not number.isascii() or not number.isdigit() or not _is_running(int(number)):
-            remove(repository, ref)
+            delete_ref(repository, ref)
 
 
 def _is_running(number: int) -> bool:
@@ -224,10 +191,5 @@ def _is_running(number: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        return True
+        pass
     return True
-
-
-def _missing(repository: Repository, commit: str) -> list[str]:
-    process = start(repository, "rev-list", "--objects", "--no-object-names", "--no-walk", "--missing=print", commit)
-    return process.communicate()[0].decode().splitlines()

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from outcrop.app.index import Index
 from outcrop.core.model import Kind
-from outcrop.sources.git.published import Remote
+from outcrop.sources.git.published import PublishedRemote
 from outcrop.surfaces.web.pages.forges import forge_of
 from outcrop.surfaces.web.pages.urls import Addresses
 
@@ -111,7 +111,9 @@ class GitLinks:
     def __init__(self, index: Index, addresses: Addresses) -> None:
         self._viewer = ViewerLinks(addresses)
         view = index.source.worktree
-        self._remote = Remote(index.source.root, view.removeprefix("rev:") if view.startswith("rev:") else "HEAD")
+        self._remote = PublishedRemote(
+            index.source.root, view.removeprefix("rev:") if view.startswith("rev:") else "HEAD"
+        )
 
     def of(self, places: Sequence[Place], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
         """The viewer's, then the forge's for what is published word for word."""
