@@ -12,11 +12,10 @@ import outcrop
 from outcrop.config.settings import Settings, load_settings
 from outcrop.core.model import Mode
 from outcrop.embedders.hash import HashEmbedder
-from outcrop.embedders.http import address as loopback
-from outcrop.embedders.http import consent as egress
-from outcrop.embedders.http import endpoint as endpoints
 from outcrop.embedders.http.address import canonical, resolve
-from outcrop.embedders.http.consent import Consent, Disclosure
+from outcrop.embedders.http.consent import Consent, Disclosure, announce
+from outcrop.embedders.http.embedder import HttpEmbedder
+from outcrop.embedders.http.endpoint import Dialect
 from outcrop.embedders.http.from_settings import make
 from outcrop.embedders.known_models import ModelOptions
 from outcrop.errors import BadConfig, EgressRefused, EmbedderTimeout, EmbedderUnavailable
@@ -371,14 +370,25 @@ def test_the_disclosure_of_a_build_counts_all_of_it(remote, tmp_path) -> None:
 
 def test_going_around_the_wrapper_gets_nowhere() -> None:
     with listening(unit) as server:
-        bare = endpoints.make("m", server.url, ModelOptions(dim=2))
-        with pytest.raises(EgressRefused, match="nobody agreed"):
+        bare = HttpEmbedder(Dialect("m"), server.url, ModelOptions(dim=2))
+        with pytest.raises(EgressRefused, match="no consent"):
             bare.embed_queries(["x"])
-        bare.admit(loopback.resolve(f"http://127.0.0.1:{server.port + 1}"))
-        with pytest.raises(EgressRefused, match="nobody agreed"):
+        bare.authorize(resolve(f"http://127.0.0.1:{server.port + 1}"))
+        with pytest.raises(EgressRefused, match="no consent"):
             bare.embed_queries(["x"])
         assert server.connections == 0
 
 
-def test_embedders_without_an_address_take_no_announcement() -> None:
-    egress.announce(HashEmbedder(), 5, 5)
+def test_embedders_without_an_address_take_no_announcement(caplog) -> None:
+    local = HashEmbedder(8)
+    before = dict(vars(local))
+    announce(local, 5, 5)
+    assert vars(local) == before
+    assert local.embed_passages(["x"]).tobytes() == HashEmbedder(8).embed_passages(["x"]).tobytes()
+    person = Person()
+    with listening(unit) as server:
+        here = endpoint(server.url, Consent(person))
+        announce(here, 5, 5)
+        here.embed_passages(["x"])
+    assert not person.shown, "what stays on this machine is not disclosed"
+    assert not caplog.records

@@ -266,5 +266,5 @@ def test_which_proxy_the_environment_names(environ, used: bool) -> None:
 
 def test_a_kind_of_proxy_that_is_not_understood() -> None:
     url = "http://embed.example"
-    with pytest.raises(EmbedderUnavailable, match="not of the kind http://"):
+    with pytest.raises(EmbedderUnavailable, match="does not begin with http://"):
         endpoint(url, {"ALL_PROXY": "socks5://127.0.0.1:1"}, allow_remote=(url,)).embed_queries(["x"])

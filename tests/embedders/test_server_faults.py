@@ -286,7 +286,7 @@ def test_closed_before_the_answer_was_complete(sent: bytes) -> None:
 def test_something_that_is_not_http() -> None:
     with speaking(reading(lambda c: c.sendall(b"SSH-2.0-OpenSSH_9.2\r\n" * 3))) as (url, _):
         fails(BadEmbedding, "not HTTP", url)
-    with speaking(reading(lambda c: c.sendall(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200))) as (url, _):
+    with speaking(reading(lambda c: c.sendall(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 20_000))) as (url, _):
         fails(BadEmbedding, "not HTTP", url)
 
 

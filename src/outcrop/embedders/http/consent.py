@@ -125,7 +125,7 @@ class Consent:
 class Addressed(Embedder, Protocol):
     """An embedder that has an address, as it is before it is wrapped."""
 
-    def admit(self, route: Route) -> None:
+    def authorize(self, route: Route) -> None:
         """From now on send, along this route only."""
 
 
@@ -207,7 +207,7 @@ class Egress(Embedder):
 
     def _through(self, texts: Sequence[str], what: str, embed: Callable[[Sequence[str]], Matrix]) -> Matrix:
         if texts:
-            self._admit(texts, what)
+            self._authorize(texts, what)
         try:
             return embed(texts)
         except EmbedderUnavailable:
@@ -215,7 +215,7 @@ class Egress(Embedder):
                 self._route = None  # the name may have moved: look it up, and judge it, anew
             raise
 
-    def _admit(self, texts: Sequence[str], what: str) -> None:
+    def _authorize(self, texts: Sequence[str], what: str) -> None:
         with self._lock:
             if self._route is None:
                 self._route = self.locate()
@@ -235,7 +235,7 @@ class Egress(Embedder):
                 proxy=None if route.proxy is None else _without_login(route.proxy),
             )
             self._consent.require(disclosure, self._allowed)
-        self._inner.admit(route)
+        self._inner.authorize(route)
 
 
 def announce(embedder: Embedder, texts: int, characters: int) -> None:
