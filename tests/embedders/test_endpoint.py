@@ -240,6 +240,10 @@ def test_https_goes_through_a_tunnel_that_may_be_refused() -> None:
             endpoint(url, {"https_proxy": f"127.0.0.1:{proxy.port}"}, allow_remote=(url,)).embed_queries(["x"])
         assert (proxy.requests[0].method, proxy.requests[0].path) == ("CONNECT", "embed.example:443")
         assert not proxy.requests[0].body
+        url = "https://[2001:db8::1]:8443/v1"
+        with pytest.raises(EmbedderUnavailable, match="refuses with status 403"):
+            endpoint(url, {"https_proxy": f"127.0.0.1:{proxy.port}"}, allow_remote=(url,)).embed_queries(["x"])
+        assert proxy.requests[1].path == "[2001:db8::1]:8443"
 
 
 @pytest.mark.parametrize(

@@ -328,7 +328,7 @@ def untrusted(tmp_path_factory) -> ssl.SSLContext:
     make_one = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
     try:
         subprocess.run(
-            [*make_one.split(), "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
+            [*make_one.split(), "-addext", "subjectAltName=DNS:localhost,DNS:embed.example", "-keyout", key, "-out", certificate],
             check=True,
             capture_output=True,
         )
@@ -357,6 +357,35 @@ def test_a_certificate_is_for_the_name_and_not_for_the_number(untrusted, monkeyp
         assert server.requests[0].headers["host"] == f"localhost:{server.port}"
         embedder.embed_passages(["c"])
         assert len(server.requests) == 2
+
+
+def test_https_passes_a_proxy_that_cannot_read_it(untrusted, monkeypatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(untrusted.certificate))
+
+    def relay(client) -> None:
+        with socket.create_connection(("127.0.0.1", server.port)) as onward:
+            client.raw(b"HTTP/1.1 200 OK\r\n\r\n")
+            back = threading.Thread(target=copy, args=(onward, client.connection))
+            back.start()
+            copy(client.connection, onward)
+            back.join()
+
+    def copy(source: socket.socket, goal: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                goal.sendall(data)
+            goal.shutdown(socket.SHUT_WR)
+
+    url = "https://embed.example/v1"
+    with listening(unit, tls=untrusted) as server, listening(lambda _: relay) as proxy:
+        settings = Settings(embedder="endpoint", endpoint_url=url, model="m", dim=2, allow_remote=(url,))
+        embedder = make(settings, environ={"HTTPS_PROXY": f"http://me:word@127.0.0.1:{proxy.port}"})
+        for _ in range(2):
+            assert embedder.embed_passages(["x"]).shape == (1, 2)
+        assert [request.path for request in proxy.requests] == ["embed.example:443"]
+        assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
+        assert [request.headers["host"] for request in server.requests] == ["embed.example"] * 2
+        assert "proxy-authorization" not in server.requests[0].headers
 
 
 def test_a_server_without_tls() -> None:

@@ -178,7 +178,9 @@ def make_pool(route: Route) -> httpcore2.ConnectionPool:
     proxy = None
     if route.proxy is not None:
         parts = urlsplit(route.proxy)
-        login = (unquote(parts.username).encode(), unquote(parts.password or "").encode()) if parts.username else None
+        login = None
+        if parts.username is not None:
+            login = unquote(parts.username).encode(), unquote(parts.password or "").encode()
         # The backend connects to the proxy's own host; this URL only says that it speaks plain HTTP.
         proxy = httpcore2.Proxy("http://proxy", auth=login)
     return httpcore2.ConnectionPool(
