@@ -73,7 +73,7 @@ def remote():
 def test_spellings_of_this_machine(address: str) -> None:
     route = resolve(address, proxy="http://proxy:1")
     assert route.loopback
-    assert set(route.numbers) <= {"127.0.0.1", "127.255.255.254", "::1"}
+    assert set(route.ips) <= {"127.0.0.1", "127.255.255.254", "::1"}
     assert route.proxy is None, "what stays here goes through no proxy"
 
 
@@ -96,7 +96,7 @@ def test_a_name_is_judged_by_what_it_resolves_to(monkeypatch) -> None:
     assert resolve("http://gpu.example").loopback
     mixed = resolve("http://both.example")
     assert not mixed.loopback, "one foreign address is enough to be asked"
-    assert mixed.numbers == ("127.0.0.1", "10.1.2.3")
+    assert mixed.ips == ("127.0.0.1", "10.1.2.3")
 
 
 def test_a_name_that_changes_its_answer_gets_no_text(monkeypatch) -> None:
@@ -150,7 +150,7 @@ def test_a_look_up_that_hangs_is_not_waited_for(monkeypatch) -> None:
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
     with pytest.raises(EmbedderTimeout, match=r"looking up the host slow\.example"):
-        resolve("http://slow.example", seconds=0.1)
+        resolve("http://slow.example", timeout=0.1)
     ending.set()
 
 
@@ -197,10 +197,10 @@ def test_what_is_no_address(bad: str) -> None:
     assert "a:b" not in str(caught.value)
 
 
-def test_without_anybody_to_ask_nothing_is_sent_and_the_way_out_is_named(remote) -> None:
+def test_where_no_user_can_be_asked_nothing_is_sent_and_the_way_out_is_named(remote) -> None:
     embedder = endpoint(remote.url)
     for embed in (embedder.embed_queries, embedder.embed_passages):
-        with pytest.raises(EgressRefused, match="nobody is there to agree") as caught:
+        with pytest.raises(EgressRefused, match="there is no consent") as caught:
             embed(["secret plans"])
         assert f"--allow-remote {remote.url}" in caught.value.fix
         assert "OUTCROP_ALLOW_REMOTE" in caught.value.fix
@@ -347,7 +347,7 @@ def test_a_search_without_consent_answers_by_words_and_says_why(remote, tmp_path
         assert remote.connections == 0
         answer = index.search("silent socket")
         assert answer.mode is Mode.KEYWORD
-        assert "nobody is there to agree" in str(answer.reason)
+        assert "there is no consent" in str(answer.reason)
         assert answer.hits[0].path == "a.md"
     person = Person(True)
     with outcrop.open(tmp_path, settings=load_settings(tmp_path, {}, QUIET), consent=Consent(person)) as index:

@@ -328,7 +328,15 @@ def untrusted(tmp_path_factory) -> ssl.SSLContext:
     make_one = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
     try:
         subprocess.run(
-            [*make_one.split(), "-addext", "subjectAltName=DNS:localhost,DNS:embed.example", "-keyout", key, "-out", certificate],
+            [
+                *make_one.split(),
+                "-addext",
+                "subjectAltName=DNS:localhost,DNS:embed.example",
+                "-keyout",
+                key,
+                "-out",
+                certificate,
+            ],
             check=True,
             capture_output=True,
         )

@@ -13,7 +13,7 @@ from urllib.parse import quote, urljoin, urlsplit
 import httpcore2
 
 from outcrop.embedders.http.address import Route, canonical
-from outcrop.embedders.http.connection import Broken, Exchange, RequestGroup, explain, make_pool
+from outcrop.embedders.http.connection import Broken, HttpExchange, RequestGroup, explain, make_pool
 from outcrop.errors import BadConfig, BadEmbedding, EgressRefused, EmbedderUnavailable
 
 REDIRECTS = 3
@@ -26,7 +26,7 @@ SCHEMES = frozenset({"Bearer", "Basic", "Token"})
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpResponse:
     """A server's answer, whatever its status. Names of headers are lower-case."""
 
     status: int
@@ -43,7 +43,7 @@ class _Connections:
         weakref.finalize(self, self.pool.close)
 
 
-class Client:
+class EmbeddingClient:
     """Posts JSON to one address, from any thread. Sends nothing before :meth:`authorize`.
 
     ``headers`` go with every request; they are a function because a token may need a look-up. ``fix`` is the advice
@@ -71,7 +71,7 @@ class Client:
                     text = text.replace(part, "[hidden]")
         return text
 
-    def post(self, path: str, body: bytes, most_bytes: int, group: RequestGroup) -> Reply:
+    def post(self, path: str, body: bytes, most_bytes: int, group: RequestGroup) -> HttpResponse:
         """Send JSON to the address plus ``path``; an answer of more than ``most_bytes`` is an error."""
         connections = self._connections
         # Compared, so that a judgement of one address never serves another.
@@ -81,10 +81,10 @@ class Client:
         parts = urlsplit(self.address)
         target = _request_target(parts.path + path, parts.query)
         for _ in range(REDIRECTS + 1):
-            reply = self._exchange(connections, target, body, most_bytes, group, deadline)
-            if reply.status not in FOLLOWED:
-                return reply
-            target = self._redirected(connections.route, target, reply.headers.get("location", ""))
+            response = self._exchange(connections, target, body, most_bytes, group, deadline)
+            if response.status not in FOLLOWED:
+                return response
+            target = self._redirected(connections.route, target, response.headers.get("location", ""))
         raise EmbedderUnavailable(f"{self.address} redirects again and again", "Check the address.")
 
     def _redirected(self, route: Route, target: str, location: str) -> str:
@@ -104,10 +104,10 @@ class Client:
 
     def _exchange(
         self, connections: _Connections, target: str, body: bytes, most_bytes: int, group: RequestGroup, deadline: float
-    ) -> Reply:
+    ) -> HttpResponse:
         """Use an open connection, or a new one where the server has closed that meanwhile."""
         while True:
-            exchange = Exchange(deadline, group)
+            exchange = HttpExchange(deadline, group)
             group.exchanges.add(exchange)
             try:
                 return self._send(connections, target, body, most_bytes, exchange)
@@ -117,7 +117,7 @@ class Client:
             finally:
                 group.exchanges.discard(exchange)
 
-    def _send(self, connections: _Connections, target: str, body: bytes, most_bytes: int, exchange: Exchange) -> Reply:
+    def _send(self, connections: _Connections, target: str, body: bytes, most_bytes: int, exchange: HttpExchange) -> HttpResponse:
         route = connections.route
         headers = {
             "Host": _authority(route),
@@ -146,7 +146,7 @@ class Client:
         except (OSError, httpcore2.ProtocolError, httpcore2.ProxyError, httpcore2.NetworkError) as error:
             raise explain(error, exchange, route, self._fix) from error
 
-    def _read(self, response: httpcore2.Response, most_bytes: int, exchange: Exchange) -> Reply:
+    def _read(self, response: httpcore2.Response, most_bytes: int, exchange: HttpExchange) -> HttpResponse:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
         size = int(headers.get("content-length", 0))
         body = bytearray()
@@ -163,7 +163,7 @@ class Client:
         # Without a length the end of the connection ends the answer; nothing at all is a connection that broke.
         if not body and exchange.closed_by_server and response.status == 200:
             raise ConnectionResetError("it ended without an answer")
-        return Reply(response.status, headers, bytes(body))
+        return HttpResponse(response.status, headers, bytes(body))
 
 
 def _authority(route: Route) -> str:

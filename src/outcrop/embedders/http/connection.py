@@ -48,7 +48,7 @@ class RequestGroup:
 
     seconds: float
     stopped: threading.Event = field(default_factory=threading.Event)
-    exchanges: set[Exchange] = field(default_factory=set)
+    exchanges: set[HttpExchange] = field(default_factory=set)
 
     def stop(self) -> None:
         """End every request in flight now."""
@@ -61,7 +61,7 @@ class RequestGroup:
 
 
 @dataclass(slots=True, eq=False)
-class Exchange:
+class HttpExchange:
     """One request and its answer. httpcore2 passes it to each operation where it would pass a time limit.
 
     ``deadline`` and ``connect_by`` are times on the monotonic clock.
@@ -93,7 +93,7 @@ class RouteBackend(httpcore2.NetworkBackend):
     def __init__(self, route: Route) -> None:
         self._route = route
         if route.proxy is None:
-            self._hosts, self._port = route.numbers, route.port
+            self._hosts, self._port = route.ips, route.port
         else:
             host, self._port = _proxy_host(route)
             self._hosts = (host,)
@@ -102,7 +102,7 @@ class RouteBackend(httpcore2.NetworkBackend):
     def connect_tcp(
         self, host: str, port: int, timeout: Any = None, local_address: object = None, socket_options: object = None
     ) -> httpcore2.NetworkStream:
-        exchange: Exchange = timeout
+        exchange: HttpExchange = timeout
         exchange.stage, exchange.reused = Stage.CONNECT, False
         exchange.connect_by = min(exchange.deadline, time.monotonic() + CONNECT_TIMEOUT)
         sock = self._connect(exchange.connect_by)
@@ -132,7 +132,7 @@ class _Stream(httpcore2.NetworkStream):
 
     @override
     def read(self, max_bytes: int, timeout: Any = None) -> bytes:
-        exchange: Exchange = timeout
+        exchange: HttpExchange = timeout
         exchange.use(self._sock)
         data = self._sock.recv(max_bytes)
         # httpcore2 waits for the end of the headers before it looks at the first line.
@@ -157,7 +157,7 @@ class _Stream(httpcore2.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: Any = None
     ) -> httpcore2.NetworkStream:
-        exchange: Exchange = timeout
+        exchange: HttpExchange = timeout
         exchange.stage = Stage.GREETING
         try:
             exchange.use(self._sock)
@@ -205,7 +205,7 @@ def _proxy_host(route: Route) -> tuple[str, int]:
     return host, port
 
 
-def explain(error: Exception, exchange: Exchange, route: Route, fix: str) -> EmbedderError:
+def explain(error: Exception, exchange: HttpExchange, route: Route, fix: str) -> EmbedderError:
     """What an error of an exchange means to the user; ``fix`` is the advice for a server that is down."""
     address = route.address
     late = isinstance(error, TimeoutError)

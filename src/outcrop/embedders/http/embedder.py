@@ -15,7 +15,7 @@ from outcrop.core.protocols import Embedder, Matrix, override
 from outcrop.embedders import known_models
 from outcrop.embedders.http import responses
 from outcrop.embedders.http.address import Route
-from outcrop.embedders.http.client import Client, Reply
+from outcrop.embedders.http.client import EmbeddingClient, HttpResponse
 from outcrop.embedders.http.connection import RequestGroup
 from outcrop.embedders.http.endpoint import Dialect
 from outcrop.embedders.http.retry import FOR_PASSAGES, FOR_QUERIES, RetryPolicy, send_with_retries
@@ -71,7 +71,7 @@ class HttpEmbedder(Embedder):
         options: ModelOptions,
         headers: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        self._client = Client(address, headers, dialect.start_server)
+        self._client = EmbeddingClient(address, headers, dialect.start_server)
         self._dialect = dialect
         self._plan = known_models.plan(dialect.model, options)
         self._batch = options.batch or dialect.batch
@@ -198,7 +198,7 @@ class HttpEmbedder(Embedder):
             request["dimensions"] = self._plan.ask_dim
         body = json.dumps(request).encode("ascii")
         most_bytes = responses.most_bytes(len(texts), self.space.dim)
-        reply = send_with_retries(
+        response = send_with_retries(
             lambda: self._client.post(self._dialect.path, body, most_bytes, group),
             policy,
             group,
@@ -206,23 +206,23 @@ class HttpEmbedder(Embedder):
             has_answered=self._has_answered,
             is_final=_is_too_long,
         )
-        if not 200 <= reply.status < 300:
-            raise self._error(reply)
-        answer = responses.parse(reply.body, self.address)
+        if not 200 <= response.status < 300:
+            raise self._error(response)
+        answer = responses.parse(response.body, self.address)
         vectors = responses.vectors(answer, len(texts), self.space.dim, self.address)
         self._has_answered = True
         return vectors
 
-    def _error(self, reply: Reply) -> EmbedderError:
-        message = responses.shorten(self._client.hide(responses.message(reply.body)))
-        what = f"{self.address} answers with status {reply.status}" + (f": {message}" if message else "")
-        if _is_too_long(reply):
+    def _error(self, response: HttpResponse) -> EmbedderError:
+        message = responses.shorten(self._client.hide(responses.message(response.body)))
+        what = f"{self.address} answers with status {response.status}" + (f": {message}" if message else "")
+        if _is_too_long(response):
             return TooLong(what)
-        fix = _STATUS_FIXES.get(reply.status, f"Its own log may say more; {_KEPT}")
-        return self._dialect.error(reply.status, message, self.address) or EmbedderUnavailable(what, fix)
+        fix = _STATUS_FIXES.get(response.status, f"Its own log may say more; {_KEPT}")
+        return self._dialect.error(response.status, message, self.address) or EmbedderUnavailable(what, fix)
 
 
-def _is_too_long(reply: Reply) -> bool:
-    if reply.status == 413:
+def _is_too_long(response: HttpResponse) -> bool:
+    if response.status == 413:
         return True
-    return reply.status in _LENGTH_STATUSES and bool(_TOO_LONG.search(responses.message(reply.body)))
+    return response.status in _LENGTH_STATUSES and bool(_TOO_LONG.search(responses.message(response.body)))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from outcrop.embedders.http.client import Reply
+from outcrop.embedders.http.client import HttpResponse
 from outcrop.embedders.http.connection import Broken, RequestGroup, Unreachable
 from outcrop.errors import EmbedderTimeout, EmbedderUnavailable
 
@@ -43,14 +43,14 @@ FOR_QUERIES = RetryPolicy(attempts=2, longest_pause=2.0)
 
 
 def send_with_retries(
-    send: Callable[[], Reply],
+    send: Callable[[], HttpResponse],
     policy: RetryPolicy,
     group: RequestGroup,
     address: str,
     *,
     has_answered: bool,
-    is_final: Callable[[Reply], bool],
-) -> Reply:
+    is_final: Callable[[HttpResponse], bool],
+) -> HttpResponse:
     """Send until there is an answer that waiting would not change.
 
     ``has_answered`` says whether the server ever answered in this session: one that never did is not waited for.
@@ -61,25 +61,25 @@ def send_with_retries(
         attempt += 1
         pause = PAUSES[min(attempt, len(PAUSES)) - 1]
         try:
-            reply = send()
+            response = send()
         except (Broken, Unreachable, EmbedderTimeout) as error:
             if group.stopped.is_set() or attempt >= _attempts_without_answer(error, policy, has_answered):
                 raise
             reason = error.what
         else:
-            if reply.status not in FAILING or is_final(reply):
-                return reply
-            busy = reply.status in BUSY and has_answered
+            if response.status not in FAILING or is_final(response):
+                return response
+            busy = response.status in BUSY and has_answered
             if group.stopped.is_set() or attempt >= (max(BUSY_ATTEMPTS, policy.attempts) if busy else policy.attempts):
-                return reply
-            asked = _retry_after(reply)
+                return response
+            asked = _retry_after(response)
             if asked is not None and asked > policy.longest_pause:
                 raise EmbedderUnavailable(
-                    f"{address} is busy (status {reply.status}) and asks to wait {asked:.0f} s",
+                    f"{address} is busy (status {response.status}) and asks to wait {asked:.0f} s",
                     "Try again then; what was done so far is kept.",
                 )
             pause = pause if asked is None else asked
-            reason = f"{address} answers with status {reply.status}"
+            reason = f"{address} answers with status {response.status}"
         log.warning("%s; trying again in %.1f s", reason, pause)
         group.stopped.wait(pause * (1 + JITTER * random.random()))
 
@@ -90,9 +90,9 @@ def _attempts_without_answer(error: EmbedderUnavailable, policy: RetryPolicy, ha
     return min(2, policy.attempts) if isinstance(error, EmbedderTimeout) else policy.attempts
 
 
-def _retry_after(reply: Reply) -> float | None:
+def _retry_after(response: HttpResponse) -> float | None:
     """Seconds that ``Retry-After`` asks for, as a number or as a date."""
-    text = reply.headers.get("retry-after", "").strip()
+    text = response.headers.get("retry-after", "").strip()
     with contextlib.suppress(ValueError):
         return max(0.0, float(text)) if float(text) < float("inf") else None
     with contextlib.suppress(ValueError, TypeError, OverflowError):
