@@ -35,7 +35,7 @@ from outcrop.sources.ignore import PathFilter, Rules, compile_globs, compile_rul
 from outcrop.sources.options import Options
 from outcrop.sources.paths import to_slug, to_text
 from outcrop.sources.selection import IGNORE_FILE, Selection
-from outcrop.vcs.fossil import Blob, FossilLocation, content, is_repository, look_up, opened, setting
+from outcrop.vcs.fossil import FossilBlob, FossilLocation, content, is_repository, look_up, opened, setting
 from outcrop.vcs.fossil_artifacts import FileCard
 
 # Contents of files read before the first of them is handed on.
@@ -174,7 +174,7 @@ class FossilSource(Source, Guard):
                 refs.append(Ref(file.uuid, self._selection.kind(path), path, file.uuid, blob.size))
         return refs, sorted(skipped.values(), key=lambda item: item.path)
 
-    def _refuse(self, file: FileCard, path: str, blob: Blob | None, keep: PathFilter) -> Skipped | None:
+    def _refuse(self, file: FileCard, path: str, blob: FossilBlob | None, keep: PathFilter) -> Skipped | None:
         out = keep.ignored_by(file.name)
         if out is not None:
             return Skipped(to_text(out), SkipReason.EXCLUDED, "by a setting or .outcropignore")
@@ -183,7 +183,7 @@ class FossilSource(Source, Guard):
         return self._selection.refuse_name(path) or _refuse_blob(path, blob, self._selection.limit(path))
 
     def _read(
-        self, database: sqlite3.Connection, ref: Ref, blob: Blob | None, snapshot: Snapshot | None
+        self, database: sqlite3.Connection, ref: Ref, blob: FossilBlob | None, snapshot: Snapshot | None
     ) -> Artifact | Skipped:
         name = ref.path or ref.hash
         try:
@@ -225,7 +225,7 @@ def _carried(database: sqlite3.Connection, ref: Ref, snapshot: Snapshot) -> tupl
     return ref, (page_bytes if ref.kind is Kind.WIKI else technote_bytes)(database, page)
 
 
-def _refuse_blob(path: str, blob: Blob | None, limit: int) -> Skipped | None:
+def _refuse_blob(path: str, blob: FossilBlob | None, limit: int) -> Skipped | None:
     """Why the content of a file cannot or must not be read, or None."""
     if blob is None or blob.size < 0:
         return Skipped(path, SkipReason.UNREADABLE, "its content never arrived in this copy of the repository")
@@ -234,7 +234,9 @@ def _refuse_blob(path: str, blob: Blob | None, limit: int) -> Skipped | None:
     return oversize(path, blob.size, limit) if blob.size > limit else None
 
 
-def _rules(database: sqlite3.Connection, files: Sequence[FileCard], blobs: Mapping[str, Blob]) -> Mapping[bytes, Rules]:
+def _rules(
+    database: sqlite3.Connection, files: Sequence[FileCard], blobs: Mapping[str, FossilBlob]
+) -> Mapping[bytes, Rules]:
     """The check-in's own ignore files, by folder."""
     rules: dict[bytes, Rules] = {}
     for file in files:
