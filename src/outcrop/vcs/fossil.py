@@ -71,7 +71,8 @@ def is_repository(path: Path) -> bool:
     """Whether a file is a Fossil repository. Waits for a writer."""
     try:
         with opened(path) as database:
-            return _table_names(database) >= _TABLES
+            names = rows(database, "SELECT name FROM sqlite_master WHERE type = 'table'")
+            return {name for (name,) in names} >= _TABLES
     except NotARepository:
         return False
 
@@ -152,10 +153,6 @@ def _open_as(path: Path, mode: str) -> sqlite3.Connection:
 def rows(database: sqlite3.Connection, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
     """Every row of a query at once, so that nothing stays open."""
     return database.execute(sql, parameters).fetchall()
-
-
-def _table_names(database: sqlite3.Connection) -> set[str]:
-    return {row[0] for row in rows(database, "SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 def has_table(database: sqlite3.Connection, name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 from outcrop.errors import NotARepository, SourceError
@@ -91,7 +92,7 @@ def submodule(top: Path, object_format: str) -> Repository | None:
     config = found.config()
     if b"objectformat" in config:
         object_format = "sha256" if b"sha256" in config else "sha1"
-    return Repository(top, git_dir, common_dir, False, object_format)
+    return replace(found, object_format=object_format)
 
 
 def _looks_bare(folder: Path) -> bool:

@@ -117,7 +117,9 @@ class EmbeddingClient:
             finally:
                 group.exchanges.discard(exchange)
 
-    def _send(self, connections: _Connections, target: str, body: bytes, most_bytes: int, exchange: HttpExchange) -> HttpResponse:
+    def _send(
+        self, connections: _Connections, target: str, body: bytes, most_bytes: int, exchange: HttpExchange
+    ) -> HttpResponse:
         route = connections.route
         headers = {
             "Host": _authority(route),

@@ -9,8 +9,7 @@ import ssl
 import threading
 import time
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 import httpcore2
@@ -31,15 +30,6 @@ class Unreachable(EmbedderUnavailable):
 
 class Broken(EmbedderUnavailable):
     """The connection ended before the answer was complete; another attempt may succeed."""
-
-
-class Stage(Enum):
-    """How far an exchange has come, which decides what an error in it means."""
-
-    CONNECT = "connect"
-    TUNNEL = "tunnel"
-    GREETING = "greeting"
-    ANSWER = "answer"
 
 
 @dataclass(slots=True)
@@ -64,13 +54,13 @@ class RequestGroup:
 class HttpExchange:
     """One request and its answer. httpcore2 passes it to each operation where it would pass a time limit.
 
-    ``deadline`` and ``connect_by`` are times on the monotonic clock.
+    ``deadline`` and ``connect_by`` are times on the monotonic clock; ``stage`` decides what an error means.
     """
 
     deadline: float
     group: RequestGroup
     connect_by: float = math.inf
-    stage: Stage = Stage.ANSWER
+    stage: Literal["connect", "tunnel", "greeting", "answer"] = "answer"
     sock: socket.socket | None = None
     reused: bool = True
     answered: bool = False
@@ -92,25 +82,21 @@ class RouteBackend(httpcore2.NetworkBackend):
 
     def __init__(self, route: Route) -> None:
         self._route = route
-        if route.proxy is None:
-            self._hosts, self._port = route.ips, route.port
-        else:
-            host, self._port = _proxy_host(route)
-            self._hosts = (host,)
+        self._hosts, self._port = _next_hop(route)
 
     @override
     def connect_tcp(
         self, host: str, port: int, timeout: Any = None, local_address: object = None, socket_options: object = None
     ) -> httpcore2.NetworkStream:
         exchange: HttpExchange = timeout
-        exchange.stage, exchange.reused = Stage.CONNECT, False
+        exchange.stage, exchange.reused = "connect", False
         exchange.connect_by = min(exchange.deadline, time.monotonic() + CONNECT_TIMEOUT)
         sock = self._connect(exchange.connect_by)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._route.scheme == "http":
-            exchange.stage, exchange.connect_by = Stage.ANSWER, math.inf
+            exchange.stage, exchange.connect_by = "answer", math.inf
         else:
-            exchange.stage = Stage.GREETING if self._route.proxy is None else Stage.TUNNEL
+            exchange.stage = "greeting" if self._route.proxy is None else "tunnel"
         return _Stream(sock, self._route.host)
 
     def _connect(self, latest: float) -> socket.socket:
@@ -158,14 +144,14 @@ class _Stream(httpcore2.NetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: Any = None
     ) -> httpcore2.NetworkStream:
         exchange: HttpExchange = timeout
-        exchange.stage = Stage.GREETING
+        exchange.stage = "greeting"
         try:
             exchange.use(self._sock)
             sock = ssl_context.wrap_socket(self._sock, server_hostname=self._host)
         except BaseException:
             self.close()
             raise
-        exchange.stage, exchange.connect_by, exchange.answered = Stage.ANSWER, math.inf, False
+        exchange.stage, exchange.connect_by, exchange.answered = "answer", math.inf, False
         return _Stream(sock, self._host)
 
     @override
@@ -191,9 +177,12 @@ def make_pool(route: Route) -> httpcore2.ConnectionPool:
     )
 
 
-def _proxy_host(route: Route) -> tuple[str, int]:
+def _next_hop(route: Route) -> tuple[tuple[str, ...], int]:
+    """Hosts to try, and their port."""
+    if route.proxy is None:
+        return route.ips, route.port
     try:
-        parts = urlsplit(route.proxy or "")
+        parts = urlsplit(route.proxy)
         host, port = parts.hostname, parts.port or 80
     except ValueError:
         host, port, parts = None, 0, urlsplit("")
@@ -202,7 +191,7 @@ def _proxy_host(route: Route) -> tuple[str, int]:
             f"the proxy that the environment names for {route.address} does not begin with http://",
             "Set HTTPS_PROXY or HTTP_PROXY to an address that begins with http://, or NO_PROXY to go around it.",
         )
-    return host, port
+    return (host,), port
 
 
 def explain(error: Exception, exchange: HttpExchange, route: Route, fix: str) -> EmbedderError:
@@ -211,15 +200,16 @@ def explain(error: Exception, exchange: HttpExchange, route: Route, fix: str) ->
     late = isinstance(error, TimeoutError)
     reason = getattr(error, "strerror", None) or str(error)
     greeting_seconds = min(CONNECT_TIMEOUT, exchange.group.seconds)
-    if exchange.stage is Stage.CONNECT:
+    if exchange.stage == "connect":
         if late:
             return EmbedderTimeout(f"no connection to {address} within {greeting_seconds:g} s", fix)
-        through = "" if route.proxy is None else " through the proxy {}:{}".format(*_proxy_host(route))
+        hosts, port = _next_hop(route)
+        through = "" if route.proxy is None else f" through the proxy {hosts[0]}:{port}"
         reason = "nothing listens there" if isinstance(error, ConnectionRefusedError) else reason
         return Unreachable(f"no connection to {address}{through}: {reason}", fix)
-    if exchange.stage is not Stage.ANSWER and late:
+    if exchange.stage != "answer" and late:
         return EmbedderTimeout(f"{address} gave no TLS greeting within {greeting_seconds:g} s", fix)
-    if exchange.stage is Stage.TUNNEL:
+    if exchange.stage == "tunnel":
         refused = isinstance(error, httpcore2.ProxyError)
         what = f"refuses with status {str(error).split()[0]}" if refused else "does not answer in HTTP"
         return EmbedderUnavailable(
@@ -230,7 +220,7 @@ def explain(error: Exception, exchange: HttpExchange, route: Route, fix: str) ->
             f"the certificate of {address} cannot be trusted: {error.verify_message}",
             "If your own authority signed it, name that authority's file in SSL_CERT_FILE.",
         )
-    if exchange.stage is Stage.GREETING:
+    if exchange.stage == "greeting":
         reason = getattr(error, "reason", None) or "it closed the connection"
         return EmbedderUnavailable(
             f"{address} does not speak TLS: {reason}", "Perhaps its address begins with http://."

@@ -10,12 +10,15 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from outcrop.core.model import Space
 from outcrop.core.protocols import Embedder, Matrix, override
 from outcrop.embedders.http.address import Route, canonical, resolve
 from outcrop.errors import BadConfig, EgressRefused, EmbedderUnavailable
+
+if TYPE_CHECKING:
+    from outcrop.embedders.http.embedder import HttpEmbedder
 
 PASSAGES = "passages"
 QUESTIONS = "questions"
@@ -103,23 +106,15 @@ class Consent:
         )
 
 
-class RemoteEmbedder(Embedder, Protocol):
-    """An embedder that has an address, before it is wrapped."""
-
-    def authorize(self, route: Route) -> None:
-        """Allow requests along this route, and no longer along another."""
-
-
 class Egress(Embedder):
     """Implements the ``Embedder`` port around an embedder that has an address.
 
-    ``allowed`` are the addresses that the user allowed beforehand; what is no address in it allows nothing. ``proxy``
-    is not used on the way to this machine. ``token`` is the name of the token that goes along.
+    The user allowed text to go to the addresses in ``allowed`` beforehand. ``token`` is the name of the token.
     """
 
     def __init__(
         self,
-        inner: RemoteEmbedder,
+        inner: HttpEmbedder,
         consent: Consent,
         *,
         allowed: Sequence[str] = (),

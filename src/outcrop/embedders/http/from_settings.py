@@ -101,21 +101,17 @@ def _from_keyring(name: str, *, required: bool) -> str | None:
         # Imported here: it is an extra, and talks to the desktop when it is loaded.
         import keyring
         from keyring.errors import KeyringError
-    except ImportError:
-        if required:
-            raise EmbedderUnavailable(
-                "the package keyring is not installed", "Run: pip install 'outcrop[keyring]'"
-            ) from None
-        return None
-    try:
+
         secret: str | None = keyring.get_password(KEYRING_SERVICE, name)
+    except ImportError:
+        problem = "the package keyring is not installed", "Run: pip install 'outcrop[keyring]'"
     except KeyringError as error:
-        if required:
-            raise EmbedderUnavailable(
-                f"the keyring cannot be read ({type(error).__name__})", "Unlock it, or use a variable."
-            ) from None
-        return None
-    return secret
+        problem = f"the keyring cannot be read ({type(error).__name__})", "Unlock it, or use a variable."
+    else:
+        return secret
+    if required:
+        raise EmbedderUnavailable(*problem)
+    return None
 
 
 def _proxy(address: str, environ: Mapping[str, str]) -> str | None:
