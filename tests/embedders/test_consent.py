@@ -1,4 +1,4 @@
-"""Nothing leaves the machine unannounced: who decides, on what, and that nobody gets around it."""
+"""Nothing leaves the machine unannounced: who decides, on what, and that there is no way around it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def unit(request) -> Sent:
 
 
 def endpoint(url: str, consent: Consent | None = None, environ: dict[str, str] | None = None, **settings):
-    told = Settings(embedder="endpoint", model="m", dim=2, endpoint_url=url, **settings)
-    return make(told, consent, environ or {})
+    values = Settings(embedder="endpoint", model="m", dim=2, endpoint_url=url, **settings)
+    return make(values, consent, environ or {})
 
 
 class Person:
-    """Somebody at a terminal, who remembers what they were shown."""
+    """A user at a terminal, who remembers each disclosure."""
 
     def __init__(self, *answers: bool) -> None:
         self.shown: list[Disclosure] = []
