@@ -1,4 +1,4 @@
-"""Every error that Outcrop raises on purpose. Each says what happened and what to do about it.
+"""Every error that Outcrop raises on purpose. Each carries what happened and what to do about it.
 
 OutcropError
 ├── SourceError       NotARepository · SourceLocked · ArtifactUnreadable
@@ -7,15 +7,15 @@ OutcropError
 ├── FormatError       BlobError · ManifestError · IntegrityError
 └── UsageError        UnknownKind · UnknownProject · UnknownCorpus · UnknownArtifact · BadConfig
 
-Search falls back to keywords on IndexMissing, SpaceMismatch and any EmbedderError met while the question is embedded,
-and records why. Everything else reaches the caller.
+Search falls back to keywords on IndexMissing, SpaceMismatch and any EmbedderError of the question, and records why.
+Only the context before a turn of an agent swallows an OutcropError, and logs it. Everything else reaches the caller.
 """
 
 from __future__ import annotations
 
 
 class OutcropError(Exception):
-    """The root: one sentence of what happened, one of what to do.
+    """The root.
 
     Args:
         what: What happened, naming the thing it happened to.
@@ -32,7 +32,7 @@ class OutcropError(Exception):
 
 
 class SourceError(OutcropError):
-    """The material cannot be read."""
+    """A repository or folder cannot be read."""
 
 
 class NotARepository(SourceError):
@@ -40,7 +40,7 @@ class NotARepository(SourceError):
 
 
 class SourceLocked(SourceError):
-    """Another program holds the repository."""
+    """Another program has locked the repository."""
 
 
 class ArtifactUnreadable(SourceError):
@@ -48,7 +48,7 @@ class ArtifactUnreadable(SourceError):
 
 
 class EmbedderError(OutcropError):
-    """Text could not be turned into vectors."""
+    """Text cannot be embedded."""
 
 
 class EmbedderUnavailable(EmbedderError):
@@ -56,19 +56,19 @@ class EmbedderUnavailable(EmbedderError):
 
 
 class EgressRefused(EmbedderUnavailable):
-    """Text would leave the machine and nobody agreed to that."""
+    """Text would leave the machine without consent."""
 
 
 class EmbedderTimeout(EmbedderUnavailable):
-    """The embedder did not answer in time."""
+    """The embedder does not answer in time."""
 
 
 class BadEmbedding(EmbedderError):
-    """The embedder answered with something that is not the vectors asked for."""
+    """The embedder's answer is not the vectors of the texts."""
 
 
 class DimensionMismatch(EmbedderError):
-    """The vectors have another length than the settings say."""
+    """The vectors have another length than expected."""
 
 
 class StoreError(OutcropError):
@@ -80,7 +80,7 @@ class IndexMissing(StoreError):
 
 
 class SpaceMismatch(StoreError):
-    """The index holds vectors of another model than the one asked."""
+    """The index holds vectors of another model than the one in use."""
 
 
 class SchemaTooNew(StoreError):
@@ -96,11 +96,11 @@ class StoreDamaged(StoreError):
 
 
 class StoreFull(StoreError):
-    """The disk has no room for the index, or does not allow writing it."""
+    """The disk is full or read-only."""
 
 
 class FormatError(OutcropError):
-    """Bytes that should follow one of our formats do not."""
+    """Bytes do not follow one of Outcrop's formats."""
 
 
 class BlobError(FormatError):
@@ -116,7 +116,7 @@ class IntegrityError(FormatError):
 
 
 class UsageError(OutcropError):
-    """The caller asked for something that does not exist."""
+    """The caller names something that does not exist."""
 
 
 class UnknownKind(UsageError):

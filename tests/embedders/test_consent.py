@@ -1,4 +1,4 @@
-"""Nothing leaves the machine unannounced: who decides, on what, and that nobody gets around it."""
+"""Nothing leaves the machine unannounced: who decides, on what, and that there is no way around it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import outcrop
 from outcrop.config.settings import Settings, load_settings
 from outcrop.core.model import Mode
 from outcrop.embedders.hash import HashEmbedder
-from outcrop.embedders.http import address as loopback
-from outcrop.embedders.http import consent as egress
-from outcrop.embedders.http import endpoint as endpoints
 from outcrop.embedders.http.address import canonical, resolve
-from outcrop.embedders.http.consent import Consent, Disclosure
+from outcrop.embedders.http.consent import Consent, Disclosure, announce
+from outcrop.embedders.http.embedder import HttpEmbedder
+from outcrop.embedders.http.endpoint import Dialect
 from outcrop.embedders.http.from_settings import make
 from outcrop.embedders.known_models import ModelOptions
 from outcrop.errors import BadConfig, EgressRefused, EmbedderTimeout, EmbedderUnavailable
@@ -29,12 +28,12 @@ def unit(request) -> Sent:
 
 
 def endpoint(url: str, consent: Consent | None = None, environ: dict[str, str] | None = None, **settings):
-    told = Settings(embedder="endpoint", model="m", dim=2, endpoint_url=url, **settings)
-    return make(told, consent, environ or {})
+    values = Settings(embedder="endpoint", model="m", dim=2, endpoint_url=url, **settings)
+    return make(values, consent, environ or {})
 
 
 class Person:
-    """Somebody at a terminal, who remembers what they were shown."""
+    """A user at a terminal, who remembers each disclosure."""
 
     def __init__(self, *answers: bool) -> None:
         self.shown: list[Disclosure] = []
@@ -74,7 +73,7 @@ def remote():
 def test_spellings_of_this_machine(address: str) -> None:
     route = resolve(address, proxy="http://proxy:1")
     assert route.loopback
-    assert set(route.numbers) <= {"127.0.0.1", "127.255.255.254", "::1"}
+    assert set(route.ips) <= {"127.0.0.1", "127.255.255.254", "::1"}
     assert route.proxy is None, "what stays here goes through no proxy"
 
 
@@ -97,7 +96,7 @@ def test_a_name_is_judged_by_what_it_resolves_to(monkeypatch) -> None:
     assert resolve("http://gpu.example").loopback
     mixed = resolve("http://both.example")
     assert not mixed.loopback, "one foreign address is enough to be asked"
-    assert mixed.numbers == ("127.0.0.1", "10.1.2.3")
+    assert mixed.ips == ("127.0.0.1", "10.1.2.3")
 
 
 def test_a_name_that_changes_its_answer_gets_no_text(monkeypatch) -> None:
@@ -151,7 +150,7 @@ def test_a_look_up_that_hangs_is_not_waited_for(monkeypatch) -> None:
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
     with pytest.raises(EmbedderTimeout, match=r"looking up the host slow\.example"):
-        resolve("http://slow.example", seconds=0.1)
+        resolve("http://slow.example", timeout=0.1)
     ending.set()
 
 
@@ -198,10 +197,10 @@ def test_what_is_no_address(bad: str) -> None:
     assert "a:b" not in str(caught.value)
 
 
-def test_without_anybody_to_ask_nothing_is_sent_and_the_way_out_is_named(remote) -> None:
+def test_where_no_user_can_be_asked_nothing_is_sent_and_the_way_out_is_named(remote) -> None:
     embedder = endpoint(remote.url)
     for embed in (embedder.embed_queries, embedder.embed_passages):
-        with pytest.raises(EgressRefused, match="nobody is there to agree") as caught:
+        with pytest.raises(EgressRefused, match="there is no consent") as caught:
             embed(["secret plans"])
         assert f"--allow-remote {remote.url}" in caught.value.fix
         assert "OUTCROP_ALLOW_REMOTE" in caught.value.fix
@@ -348,7 +347,7 @@ def test_a_search_without_consent_answers_by_words_and_says_why(remote, tmp_path
         assert remote.connections == 0
         answer = index.search("silent socket")
         assert answer.mode is Mode.KEYWORD
-        assert "nobody is there to agree" in str(answer.reason)
+        assert "there is no consent" in str(answer.reason)
         assert answer.hits[0].path == "a.md"
     person = Person(True)
     with outcrop.open(tmp_path, settings=load_settings(tmp_path, {}, QUIET), consent=Consent(person)) as index:
@@ -371,14 +370,25 @@ def test_the_disclosure_of_a_build_counts_all_of_it(remote, tmp_path) -> None:
 
 def test_going_around_the_wrapper_gets_nowhere() -> None:
     with listening(unit) as server:
-        bare = endpoints.make("m", server.url, ModelOptions(dim=2))
-        with pytest.raises(EgressRefused, match="nobody agreed"):
+        bare = HttpEmbedder(Dialect("m"), server.url, ModelOptions(dim=2))
+        with pytest.raises(EgressRefused, match="no consent"):
             bare.embed_queries(["x"])
-        bare.admit(loopback.resolve(f"http://127.0.0.1:{server.port + 1}"))
-        with pytest.raises(EgressRefused, match="nobody agreed"):
+        bare.authorize(resolve(f"http://127.0.0.1:{server.port + 1}"))
+        with pytest.raises(EgressRefused, match="no consent"):
             bare.embed_queries(["x"])
         assert server.connections == 0
 
 
-def test_embedders_without_an_address_take_no_announcement() -> None:
-    egress.announce(HashEmbedder(), 5, 5)
+def test_embedders_without_an_address_take_no_announcement(caplog) -> None:
+    local = HashEmbedder(8)
+    before = dict(vars(local))
+    announce(local, 5, 5)
+    assert vars(local) == before
+    assert local.embed_passages(["x"]).tobytes() == HashEmbedder(8).embed_passages(["x"]).tobytes()
+    person = Person()
+    with listening(unit) as server:
+        here = endpoint(server.url, Consent(person))
+        announce(here, 5, 5)
+        here.embed_passages(["x"])
+    assert not person.shown, "what stays on this machine is not disclosed"
+    assert not caplog.records

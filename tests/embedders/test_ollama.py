@@ -122,11 +122,10 @@ def test_a_model_that_is_missing_comes_with_the_line_that_gets_it() -> None:
     assert caught.value.fix == "Run: ollama pull nomic-embed-text"
 
 
-def test_a_server_that_is_down_says_so_at_once_and_how_to_start_it() -> None:
-    started = time.monotonic()
+def test_a_server_that_is_down_says_so_at_once_and_how_to_start_it(caplog) -> None:
     with pytest.raises(EmbedderUnavailable, match="nothing listens there") as caught:
         ollama(f"http://127.0.0.1:{free_port()}").embed_passages(["x"] * 100)
-    assert time.monotonic() - started < 1
+    assert "trying again" not in caplog.text
     assert "ollama serve" in caught.value.fix
 
 

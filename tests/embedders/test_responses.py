@@ -35,11 +35,11 @@ def test_any_json_is_vectors_or_a_named_error(value: object, dim: int) -> None:
     try:
         made = responses.vectors(responses.parse(sent, ADDRESS), 2, dim, ADDRESS)
     except EmbedderError as error:
-        told = error.what
+        named = error.what
     else:
-        told = ADDRESS
+        named = ADDRESS
         assert made.shape == (2, dim)
-    assert ADDRESS in told
+    assert ADDRESS in named
 
 
 @settings(deadline=None)

@@ -31,9 +31,6 @@ from outcrop.errors import (
     EmbedderUnavailable,
 )
 
-SOON = 2.0
-"""Seconds within which the first error has to be there."""
-
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch) -> None:
@@ -49,11 +46,9 @@ def unit(request) -> Sent:
 
 
 def fails(error: type[EmbedderError], match: str, url: str, texts: int = 2, **settings) -> EmbedderError:
-    """One call that has to fail soon, as just this error."""
-    started = time.monotonic()
+    """One call that has to fail, as just this error."""
     with pytest.raises(error, match=match) as caught:
         endpoint(url, **settings).embed_passages(["text"] * texts)
-    assert time.monotonic() - started < SOON
     assert type(caught.value).__name__ not in ("EmbedderError", "OutcropError")
     assert caught.value.fix
     return caught.value
@@ -93,8 +88,8 @@ BAD_ANSWERS = [
 @pytest.mark.parametrize(("sent", "error", "match"), BAD_ANSWERS, ids=[each[2] for each in BAD_ANSWERS])
 def test_an_answer_that_is_not_the_vectors_asked_for(sent: Sent, error, match: str) -> None:
     with listening(lambda _: sent) as server:
-        told = fails(error, match, server.url)
-        assert server.url in told.what
+        raised = fails(error, match, server.url)
+        assert server.url in raised.what
         assert len(server.requests) == 1, "the same question would get the same answer"
 
 
@@ -147,8 +142,8 @@ def test_a_text_that_is_refused_at_any_length() -> None:
 
 
 def test_refused() -> None:
-    told = fails(EmbedderUnavailable, "nothing listens there", f"http://127.0.0.1:{free_port()}")
-    assert not isinstance(told, EmbedderTimeout)
+    error = fails(EmbedderUnavailable, "nothing listens there", f"http://127.0.0.1:{free_port()}")
+    assert not isinstance(error, EmbedderTimeout)
 
 
 @contextmanager
@@ -203,9 +198,9 @@ def reading(then):
 
 def test_hangs_before_it_answers() -> None:
     with speaking(hang) as (url, accepted):
-        told = fails(EmbedderTimeout, "no whole answer within 0.25 s", url, timeout=0.25)
-        assert "timeout" in told.fix
-        assert "batch" in told.fix
+        error = fails(EmbedderTimeout, "no whole answer within 0.25 s", url, timeout=0.25)
+        assert "timeout" in error.fix
+        assert "batch" in error.fix
         assert len(accepted) == 1
 
 
@@ -254,12 +249,17 @@ def test_a_slow_trickle_is_late_however_busy_it_looks(part: str) -> None:
 
     def trickle(connection: socket.socket) -> None:
         connection.sendall(begin)
-        for _ in range(60):
-            connection.sendall(drop)
-            time.sleep(0.05)
+        try:
+            for _ in range(600):
+                connection.sendall(drop)
+                time.sleep(0.05)
+        except OSError:
+            hung_up.set()
 
+    hung_up = threading.Event()
     with speaking(reading(trickle)) as (url, _):
         fails(EmbedderTimeout, "no whole answer within 0.25 s", url, timeout=0.25)
+        assert hung_up.wait(30), "the client does not wait for the end"
 
 
 @pytest.mark.parametrize(
@@ -278,24 +278,24 @@ def test_closed_before_the_answer_was_complete(sent: bytes) -> None:
         connection.close()
 
     with speaking(reading(script)) as (url, accepted):
-        told = fails(EmbedderUnavailable, "closed the connection before its answer|failed|not HTTP", url)
-        assert not isinstance(told, EmbedderTimeout)
+        error = fails(EmbedderUnavailable, "closed the connection before its answer|failed|not HTTP", url)
+        assert not isinstance(error, EmbedderTimeout)
         assert len(accepted) == 2, "worth one more try"
 
 
 def test_something_that_is_not_http() -> None:
     with speaking(reading(lambda c: c.sendall(b"SSH-2.0-OpenSSH_9.2\r\n" * 3))) as (url, _):
         fails(BadEmbedding, "not HTTP", url)
-    with speaking(reading(lambda c: c.sendall(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200))) as (url, _):
+    with speaking(reading(lambda c: c.sendall(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 20_000))) as (url, _):
         fails(BadEmbedding, "not HTTP", url)
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["and says so", "without end"])
-def test_a_huge_body_is_not_read(told: bool) -> None:
+@pytest.mark.parametrize("with_length", [True, False], ids=["and says so", "without end"])
+def test_a_huge_body_is_not_read(with_length: bool) -> None:
     sent = [0]
 
     def flood(connection: socket.socket) -> None:
-        head = b"Content-Length: 99999999999" if told else b"Connection: close"
+        head = b"Content-Length: 99999999999" if with_length else b"Connection: close"
         connection.sendall(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n")
         for _ in range(1000):
             sent[0] += connection.send(b" " * (1 << 16))
@@ -322,13 +322,21 @@ def test_a_connection_that_the_server_closed_meanwhile_is_opened_again() -> None
 
 @pytest.fixture(scope="module")
 def untrusted(tmp_path_factory) -> ssl.SSLContext:
-    """A certificate that nobody signed, made for this run."""
+    """A self-signed certificate, made for this run."""
     folder = tmp_path_factory.mktemp("tls")
     key, certificate = folder / "key.pem", folder / "certificate.pem"
     make_one = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
     try:
         subprocess.run(
-            [*make_one.split(), "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
+            [
+                *make_one.split(),
+                "-addext",
+                "subjectAltName=DNS:localhost,DNS:embed.example",
+                "-keyout",
+                key,
+                "-out",
+                certificate,
+            ],
             check=True,
             capture_output=True,
         )
@@ -342,8 +350,8 @@ def untrusted(tmp_path_factory) -> ssl.SSLContext:
 
 def test_a_certificate_that_cannot_be_trusted(untrusted) -> None:
     with listening(unit, tls=untrusted) as server:
-        told = fails(EmbedderUnavailable, "certificate of .* cannot be trusted: self-signed", server.url)
-        assert "SSL_CERT_FILE" in told.fix
+        error = fails(EmbedderUnavailable, "certificate of .* cannot be trusted: self-signed", server.url)
+        assert "SSL_CERT_FILE" in error.fix
         assert not server.requests
 
 
@@ -359,10 +367,39 @@ def test_a_certificate_is_for_the_name_and_not_for_the_number(untrusted, monkeyp
         assert len(server.requests) == 2
 
 
+def test_https_passes_a_proxy_that_cannot_read_it(untrusted, monkeypatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(untrusted.certificate))
+
+    def relay(client) -> None:
+        with socket.create_connection(("127.0.0.1", server.port)) as onward:
+            client.raw(b"HTTP/1.1 200 OK\r\n\r\n")
+            back = threading.Thread(target=copy, args=(onward, client.connection))
+            back.start()
+            copy(client.connection, onward)
+            back.join()
+
+    def copy(source: socket.socket, goal: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                goal.sendall(data)
+            goal.shutdown(socket.SHUT_WR)
+
+    url = "https://embed.example/v1"
+    with listening(unit, tls=untrusted) as server, listening(lambda _: relay) as proxy:
+        settings = Settings(embedder="endpoint", endpoint_url=url, model="m", dim=2, allow_remote=(url,))
+        embedder = make(settings, environ={"HTTPS_PROXY": f"http://me:word@127.0.0.1:{proxy.port}"})
+        for _ in range(2):
+            assert embedder.embed_passages(["x"]).shape == (1, 2)
+        assert [request.path for request in proxy.requests] == ["embed.example:443"]
+        assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
+        assert [request.headers["host"] for request in server.requests] == ["embed.example"] * 2
+        assert "proxy-authorization" not in server.requests[0].headers
+
+
 def test_a_server_without_tls() -> None:
     with listening(unit) as server:
-        told = fails(EmbedderUnavailable, "does not speak TLS", server.url.replace("http:", "https:"))
-        assert "http://" in told.fix
+        error = fails(EmbedderUnavailable, "does not speak TLS", server.url.replace("http:", "https:"))
+        assert "http://" in error.fix
 
 
 def test_redirects() -> None:
@@ -412,16 +449,17 @@ def test_one_failing_batch_ends_the_others_in_flight() -> None:
         if "bad" in request.texts:
             return Sent({"error": "no"}, 400)
         if "slow" in request.texts:
-            server.ending.wait(20)
+            waited.append(server.ending.wait(20))
         return unit(request)
+
+    waited: list[bool] = []
 
     with listening(answer) as server:
         embedder = endpoint(server.url, batch=1)
         embedder.embed_passages(["first"])
-        started = time.monotonic()
         with pytest.raises(EmbedderUnavailable, match="400"):
             embedder.embed_passages(["slow", "slow", "bad"] + ["never"] * 50)
-        assert time.monotonic() - started < SOON
+        assert not waited, "the server still works on the slow ones"
         assert server.texts.count("never") < 25
 
 
@@ -429,17 +467,18 @@ def test_one_failing_batch_ends_the_others_in_flight() -> None:
 def test_ctrl_c_ends_what_waits_for_a_server(answered: int) -> None:
     def answer(request):
         if len(server.requests) > answered:
-            server.ending.wait(20)
+            waited.append(server.ending.wait(20))
         return unit(request)
+
+    waited: list[bool] = []
 
     with listening(answer) as server:
         embedder = endpoint(server.url, batch=1)
         timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
-        started = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             embedder.embed_passages(["x"] * 20)
-        assert time.monotonic() - started < SOON
+        assert not waited, "the server still works on its answers"
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("embed")]
 
 

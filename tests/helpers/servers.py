@@ -45,7 +45,7 @@ class Sent:
 
 
 Answer = Sent | Callable[["Handler"], None]
-"""Something to send, or a function that does whatever it likes with the connection."""
+"""Something to send, or a function that does anything with the connection."""
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -90,7 +90,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class Listening(http.server.ThreadingHTTPServer):
@@ -224,7 +224,7 @@ def free_port() -> int:
 
 
 def other_machine() -> str | None:
-    """An address of this machine that is not loopback: to whoever connects it is as remote as any."""
+    """An address of this machine that is not loopback: to a client it is as remote as any."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
             sock.connect(("192.0.2.1", 9))  # sends nothing; only chooses the way out

@@ -134,7 +134,7 @@ class TestLocks:
     def test_one_who_never_lets_go_is_waited_for_no_longer_than_said(
         self, copy: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(fossil_lock, "PATIENCE", 0.2)
+        monkeypatch.setattr(fossil_lock, "IDLE_TIMEOUT", 0.2)
         monkeypatch.setattr("outcrop.stores.sqlite.connection.BUSY_SECONDS", 0.2)
         other = sqlite3.connect(copy, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")

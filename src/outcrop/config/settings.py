@@ -1,11 +1,6 @@
-"""Settings: the only reader of settings files and of the environment.
-
-Layers, each stronger than the one before: defaults, ``outcrop.toml`` in the root of the repository, the user's own
-file, ``OUTCROP_*`` variables, flags. A stronger layer replaces a value; ``exclude`` and ``kinds`` add up instead, so
-that a user's own list never undoes a team's.
-
-A repository is other people's text, so its file is trusted with less: see ``REPOSITORY_SETTINGS`` and
-:func:`load_settings`.
+"""Settings in layers, each stronger than the one before: defaults, ``outcrop.toml`` in the root of the repository, the
+user's own file, ``OUTCROP_*`` variables, flags. A stronger layer replaces a value; ``exclude`` and ``kinds`` add up, so
+that a user's list never undoes a team's.
 """
 
 from __future__ import annotations
@@ -26,19 +21,18 @@ from outcrop.errors import BadConfig
 REPOSITORY_FILE = "outcrop.toml"
 DEFAULT = "default"
 
-# What a repository's own file may set.
-#
-# Not ``allow_remote`` (it could consent to sending text), ``secret_ref`` (it could name any token of the user),
-# ``headers`` (they say where the token goes), ``store`` (it could overwrite any file) or ``include_secrets`` (it could
-# bring the user's own untracked keys into an index that is then served, or sent to an embedder).
+# What a repository's own file may set; it is other people's text. Not ``allow_remote`` (it could consent to sending
+# text), ``secret_ref`` (it could name any token of the user), ``headers`` (they say where the token goes), ``store``
+# (it could overwrite any file) or ``include_secrets`` (it could bring the user's untracked keys into an index that is
+# then served, or sent to an embedder).
 REPOSITORY_SETTINGS = frozenset(
     {"embedder", "model", "dim", "endpoint_url", "query_prefix", "passage_prefix", "max_tokens", "batch", "timeout"}
     | {"max_bytes", "exclude", "kinds", "raw_cells", "corpora"}
 )
 
-ADDING = frozenset({"exclude", "kinds"})
+ADDITIVE = frozenset({"exclude", "kinds"})
 
-# A settings file is a page of text; a link to an endless device must not fill the memory.
+# More is no settings file: a link to an endless device must not fill the memory.
 MAX_FILE_BYTES = 1 << 20
 
 _PREFIX = "OUTCROP_"
@@ -50,25 +44,22 @@ class Settings:
     """Everything that can be set.
 
     Attributes:
-        embedder: Name of the embedder.
-        model: Model of that embedder; None for its default.
-        dim: Expected length of its vectors; None for the model's own.
+        dim: Expected length of the vectors; None for the model's own.
         endpoint_url: Where an embedder that has an address sends text.
         secret_ref: Name of the token for that address, never the token.
-        headers: Pairs of name and value that go to that address with each request; ``{secret}`` stands for the token.
-        query_prefix: What is put before a question; None for what the model is known to want.
-        passage_prefix: What is put before a text to be found; likewise.
+        headers: Sent to that address with each request; ``{secret}`` means the token.
+        query_prefix: Put before a question; None for what the model is known to want.
+        passage_prefix: Put before a text to be found; likewise.
         max_tokens: How much of a text the model reads; None for what is known of it.
         batch: Texts in one request; None for what suits the embedder.
-        timeout: Seconds that one request may take; likewise.
+        timeout: Seconds for one request; likewise.
         allow_remote: Addresses outside this machine that text may go to without asking.
         store: Database file to use instead of the one inside the repository.
-        max_bytes: Larger files are not indexed.
         exclude: gitignore patterns of what is not indexed; the last one that matches decides.
         include_secrets: gitignore patterns of files to index although their names say that they hold secrets.
         kinds: Pairs of gitignore pattern and kind; the first one that matches decides.
         raw_cells: Whether raw cells of notebooks are documents too.
-        corpora: Corpora of one's own: pairs of a name and the files, folders and patterns that belong to it.
+        corpora: Custom corpora: pairs of a name and the files, folders and patterns that belong to it.
         origins: For each of the names above, where its value came from.
     """
 
@@ -103,12 +94,8 @@ def load_settings(
     """Read every layer and say where each value came from.
 
     A token that the user named is not used for an address that the repository's file chose, nor are headers:
-    ``secret_ref`` is then None, ``headers`` empty, and their origins say why.
-
-    Args:
-        root: Root of the repository or folder whose ``outcrop.toml`` counts; None for a source without files.
-        flags: Values from a command line by setting name. None and empty lists count as not given.
-        environ: The environment.
+    ``secret_ref`` is then None, ``headers`` empty, and their origins say why. ``root`` is the folder whose
+    ``outcrop.toml`` counts; a flag that is None or empty counts as not given.
     """
     values: dict[str, object] = {}
     origins = dict.fromkeys(NAMES, DEFAULT)
@@ -116,7 +103,7 @@ def load_settings(
         for name, raw in layer.items():
             value = check(name, raw, origin(name))
             earlier = values.get(name)
-            if name in ADDING and isinstance(earlier, tuple) and isinstance(value, tuple):
+            if name in ADDITIVE and isinstance(earlier, tuple) and isinstance(value, tuple):
                 # Of exclude patterns the last that matches decides, of kinds the first.
                 values[name] = value + earlier if name == "kinds" else earlier + value
                 origins[name] = f"{origins[name]} + {origin(name)}"
@@ -131,7 +118,7 @@ def load_settings(
 
 
 def user_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """The user's own settings file, whether or not it exists."""
+    """The user's settings file, whether or not it exists."""
     named = environ.get("OUTCROP_CONFIG")
     return home(named).absolute() if named else user_config_path("outcrop") / "config.toml"
 
@@ -142,16 +129,16 @@ _Layer = tuple[Callable[[str], str], Mapping[str, object]]
 def _layers(root: Path | None, flags: Mapping[str, object], environ: Mapping[str, str]) -> Iterator[_Layer]:
     """Weakest first: how the layer names the origin of a setting, and its raw values."""
     own = user_file(environ)
-    if root is not None and (found := _read(root / REPOSITORY_FILE)) is not None:
-        _refuse_in_repository(root / REPOSITORY_FILE, found, own)
-        yield lambda _: REPOSITORY_FILE, found
+    if root is not None and (values := _read(root / REPOSITORY_FILE)) is not None:
+        _refuse_in_repository(root / REPOSITORY_FILE, values, own)
+        yield lambda _: REPOSITORY_FILE, values
 
-    found = None if str(own) == os.devnull else _read(own)
-    if found is not None:
-        _refuse_unknown(own, found)
-        yield lambda _: str(own), found
-    elif environ.get("OUTCROP_CONFIG") and str(own) != os.devnull:
-        raise BadConfig(f"OUTCROP_CONFIG names {own}, which does not exist", "Correct or unset the variable.")
+    if str(own) != os.devnull:
+        if (values := _read(own)) is not None:
+            _refuse_unknown(own, values)
+            yield lambda _: str(own), values
+        elif environ.get("OUTCROP_CONFIG"):
+            raise BadConfig(f"OUTCROP_CONFIG names {own}, which does not exist", "Correct or unset the variable.")
 
     yield _variable, _from_environment(environ)
     yield _flag, {name: value for name, value in flags.items() if value is not None and value != ()}
@@ -169,22 +156,19 @@ def _read(path: Path) -> dict[str, object] | None:
     """The file as TOML, or None where there is none."""
     try:
         state = path.stat()
+        if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_FILE_BYTES:
+            raise BadConfig(
+                f"{path} is not a settings file: it should be a regular file of at most {MAX_FILE_BYTES:,} bytes",
+                "Replace or remove it.",
+            )
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise _unreadable(path, error) from error
-    if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_FILE_BYTES:
-        raise BadConfig(
-            f"{path} is not a settings file: it should be a regular file of at most {MAX_FILE_BYTES:,} bytes",
-            "Replace or remove it.",
-        )
+        raise BadConfig(f"{path} cannot be read: {error.strerror or error}", "Check its permissions.") from error
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    try:
-        # Editors on Windows put a byte order mark in front; it says nothing and harms nothing.
+        # Editors on Windows put a byte order mark in front.
         return tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
@@ -193,30 +177,26 @@ def _read(path: Path) -> dict[str, object] | None:
         raise BadConfig(f"{path} is not valid TOML: {error}", "Correct it; docs/cli.md shows a whole file.") from error
 
 
-def _unreadable(path: Path, error: OSError) -> BadConfig:
-    return BadConfig(f"{path} cannot be read: {error.strerror or error}", "Check its permissions.")
-
-
-def _refuse_in_repository(path: Path, found: Mapping[str, object], own: Path) -> None:
-    _refuse_unknown(path, found)
-    for name in found:
+def _refuse_in_repository(path: Path, values: Mapping[str, object], own: Path) -> None:
+    _refuse_unknown(path, values)
+    for name in values:
         if name not in REPOSITORY_SETTINGS:
             raise BadConfig(
                 f"{path} sets {name}, which a repository's own file may not set",
                 f"Set it in {own}, as {_variable(name)} or with {_flag(name)}. "
                 f"Allowed here: {', '.join(sorted(REPOSITORY_SETTINGS))}.",
             )
-    model = found.get("model")
+    model = values.get("model")
     if isinstance(model, str) and (model.startswith((".", "/", "~")) or "\\" in model or ".." in model.split("/")):
         raise BadConfig(
-            f"{path} sets model to a path ({model}), which a repository's own file may not do: loading a model can "
-            "run its code",
+            f"{path} sets model to a path ({model}), which a repository's own file may not do: to load a model can run "
+            "its code",
             f"Set it in {own}, as {_variable('model')} or with {_flag('model')}.",
         )
 
 
-def _refuse_unknown(path: Path, found: Mapping[str, object]) -> None:
-    for name in found:
+def _refuse_unknown(path: Path, values: Mapping[str, object]) -> None:
+    for name in values:
         if name not in NAMES:
             raise BadConfig(f"{path}: there is no setting {name!r}{_nearest(name, NAMES)}", _allowed(NAMES))
 
@@ -228,7 +208,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
             continue
         name = variable.removeprefix(_PREFIX).lower()
         if name not in NAMES:
-            # Others may have variables with this prefix; only what looks like a slip of the pen is worth stopping for.
+            # Other programs may have variables with this prefix; only a likely typing error is refused.
             if guess := _nearest(name.upper(), [each.upper() for each in NAMES]):
                 raise BadConfig(f"{variable} is not a setting{guess}", _allowed([_variable(each) for each in NAMES]))
         elif name in ("kinds", "headers"):
@@ -249,11 +229,11 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
 
 
 def _split(text: str) -> list[str]:
-    """A list in a variable: one item a line, or between commas where it is one line."""
+    """The items of a list in a variable: one a line, or between commas where it is one line."""
     return [item.strip() for item in text.split("\n" if "\n" in text else ",") if item.strip()]
 
 
-# How an item of a table is written in a variable, and an example.
+# The form of a table's item in a variable, and an example.
 _PAIRS = {
     "kinds": ("PATTERN=KIND", "notes/**=doc"),
     "headers": ("NAME=VALUE", "api-key={secret}"),
@@ -262,7 +242,7 @@ _PAIRS = {
 
 
 def _pair(variable: str, item: str, name: str) -> tuple[str, str]:
-    """The two sides of the equals sign. A header's value may be a token, so it is not repeated."""
+    """The two sides of the equals sign. A message does not repeat a header, whose value may be a token."""
     left, equals, right = item.rpartition("=") if name == "kinds" else item.partition("=")
     if not equals:
         form, example = _PAIRS[name]

@@ -1,4 +1,4 @@
-"""What each setting may hold: a check by name, which returns the value in its own type or says what it takes."""
+"""One check a setting: it returns the value in its own type, or raises what the setting takes."""
 
 from __future__ import annotations
 
@@ -24,29 +24,19 @@ _OWN_HEADERS = frozenset(
 
 
 class _Expected(ValueError):
-    """A value is not what its setting takes; the text says what that is."""
+    """A value is wrong; the text says what its setting takes."""
 
 
 def check(name: str, raw: object, origin: str) -> object:
-    """The value of a setting, in the type that :class:`outcrop.config.settings.Settings` gives it.
-
-    Args:
-        name: Of the setting.
-        raw: As a file, a variable or a flag holds it.
-        origin: Where that is, for the message.
-    """
+    """The value of a setting in the type that ``Settings`` gives it; ``origin`` names its layer in the message."""
     try:
         return _CHECKS[name](raw)
     except _Expected as error:
-        # A pasted token or password is the likely mistake there, and must not be printed.
+        # The likely mistake there is a pasted token or password, which must not be printed.
         hidden = name in ("secret_ref", "headers") or (name == "endpoint_url" and "@" in str(raw))
-        shown = "this value" if hidden else _shorten(raw)
+        text = ascii(raw)
+        shown = "this value" if hidden else text if len(text) <= 80 else f"{text[:77]}..."
         raise BadConfig(f"{origin}: {name} cannot be {shown}", f"It takes {error}.") from error
-
-
-def _shorten(raw: object) -> str:
-    text = ascii(raw)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _text(raw: object) -> str:
@@ -80,10 +70,10 @@ def _whole(raw: object) -> int:
 
 
 def _switch(raw: object) -> bool:
-    said = str(raw).strip().lower()
-    if not isinstance(raw, str | bool) or said not in _SWITCHES:
+    word = str(raw).strip().lower()
+    if not isinstance(raw, str | bool) or word not in _SWITCHES:
         raise _Expected("true or false")
-    return _SWITCHES[said]
+    return _SWITCHES[word]
 
 
 def _size(raw: object) -> int:
@@ -125,7 +115,7 @@ def _headers(raw: object) -> tuple[tuple[str, str], ...]:
         if not isinstance(value, str) or not value.isascii() or not value.isprintable():
             raise _Expected("a table of name = value, each value a line of ASCII text")
         if _SECRET_HEADER.search(name) and "{secret}" not in value:
-            raise _Expected("a table of name = value in which {secret} stands for the token that secret_ref names")
+            raise _Expected("a table of name = value, with {secret} in place of the token that secret_ref names")
     return tuple(raw.items())
 
 

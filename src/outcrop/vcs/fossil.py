@@ -1,8 +1,8 @@
 """Fossil repositories on disk: finding one from a checkout, opening it for reading only, and contents by their hash.
 
-Connections are short and no statement stays open: an unfinished read is enough to make ``fossil commit`` fail. The file
-is never opened but through SQLite: when a process closes a database that it opened as a plain file, every lock it holds
-on it is gone, those of a transaction in another thread too.
+Connections are short and no statement stays open: an unfinished read is enough to make ``fossil commit`` fail. Only
+SQLite opens the file: when a process closes a database that it opened as a plain file, it loses every lock on it, those
+of a transaction in another thread too.
 """
 
 from __future__ import annotations
@@ -17,37 +17,32 @@ from typing import Any
 from outcrop.errors import ArtifactUnreadable, NotARepository, SourceError, SourceLocked
 from outcrop.vcs.fossil_artifacts import apply_delta, inflate, is_authentic
 
-# The database at the root of a checkout that says which repository it belongs to; the second is Windows' name.
+# The database at the root of a checkout that names its repository; the second is Windows' name.
 CHECKOUT_FILES = (".fslckout", "_FOSSIL_")
 
-# How long a read waits for a writer: as long as Fossil itself does.
+# Seconds that a read waits for a writer: as long as Fossil itself does.
 BUSY_SECONDS = 15.0
 
 _TABLES = frozenset({"blob", "delta", "rcvfrom", "config", "event", "tag", "tagxref", "private", "shun"})
 # Parameters of one statement; SQLite may be built to take no more than 999.
-_AT_ONCE = 500
+_MAX_PARAMETERS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class FossilLocation:
-    """Where a Fossil repository is.
-
-    Attributes:
-        repository: The database.
-        checkout: Root of the checkout that it was found from, or None when the file itself was named.
-    """
+    """A repository's database, and the root of the checkout that led to it; None when the file itself was named."""
 
     repository: Path
     checkout: Path | None
 
 
 @dataclass(frozen=True, slots=True)
-class Blob:
-    """What the repository says of one content.
+class FossilBlob:
+    """A row of the table ``blob``.
 
     Attributes:
         rid: Its number in this copy of the repository; other copies have other numbers.
-        size: Bytes; -1 where the content never arrived.
+        size: In bytes; -1 where the content never arrived.
         private: Whether it is private or waits for a moderator.
         shunned: Whether it was shunned and stays only until the next rebuild.
     """
@@ -59,12 +54,7 @@ class Blob:
 
 
 def find_fossil(path: Path, top: Path | None = None) -> FossilLocation | None:
-    """The repository that a path is, or whose checkout it lies in; None if there is none.
-
-    Args:
-        path: A repository file under whatever name, or any folder or file of a checkout.
-        top: The highest folder that may be a checkout's root; None for any.
-    """
+    """The repository that a path is, or whose checkout holds it; ``top`` is the highest folder that may be its root."""
     path = path.resolve()
     if path.is_file() and is_repository(path):
         return FossilLocation(path, None)
@@ -78,25 +68,23 @@ def find_fossil(path: Path, top: Path | None = None) -> FossilLocation | None:
 
 
 def is_repository(path: Path) -> bool:
-    """Whether a file is a Fossil repository. Waits for a writer; other files are told from their first bytes."""
+    """Whether a file is a Fossil repository. Waits for a writer."""
     try:
         with opened(path) as database:
-            return _table_names(database) >= _TABLES
+            names = rows(database, "SELECT name FROM sqlite_master WHERE type = 'table'")
+            return {name for (name,) in names} >= _TABLES
     except NotARepository:
         return False
 
 
 def _repository_of(folder: Path, name: str) -> Path:
     with opened(folder / name) as database:
-        values = (
-            rows(database, "SELECT value FROM vvar WHERE name = 'repository'")
-            if "vvar" in _table_names(database)
-            else []
-        )
-    if not values:
-        raise SourceError(f"the checkout at {folder} names no repository", "Open it anew: fossil open")
-    # A relative path is meant from the checkout's root.
-    repository = (folder / str(values[0][0])).resolve()
+        has_variables = has_table(database, "vvar")
+        found = rows(database, "SELECT value FROM vvar WHERE name = 'repository'") if has_variables else []
+    if not found:
+        raise SourceError(f"the checkout at {folder} names no repository", "Open it again: fossil open")
+    # A relative path starts at the checkout's root.
+    repository = (folder / str(found[0][0])).resolve()
     if not repository.is_file():
         raise SourceError(
             f"the repository of the checkout at {folder} is gone: {repository}",
@@ -107,7 +95,7 @@ def _repository_of(folder: Path, name: str) -> Path:
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that only reads, closed at the end; SQLite's errors come out in our words."""
+    """A connection that only reads; SQLite's errors become ours."""
     try:
         database = _open(path)
         try:
@@ -115,38 +103,37 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         finally:
             database.close()
     except sqlite3.OperationalError as error:
-        words = str(error)
-        if "locked" in words or "busy" in words:
+        if "locked" in str(error) or "busy" in str(error):
             raise SourceLocked(f"{path} is locked by another program", "Try again in a moment") from error
         raise SourceError(
-            f"{path} cannot be read ({words})", "Check the permissions of the file and its folder"
+            f"{path} cannot be read ({error})", "Check the permissions of the file and its folder"
         ) from error
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
             raise NotARepository(
                 f"{path} is not a Fossil repository", "Name a repository file or a folder of a checkout"
             ) from error
-        raise SourceError(f"{path} is damaged ({error})", "Look at: fossil test-integrity") from error
+        raise SourceError(f"{path} is damaged ({error})", "Run: fossil test-integrity") from error
 
 
 def _open(path: Path) -> sqlite3.Connection:
     """Read-only, unless a killed writer left a journal, which only a connection that may write can roll back."""
-    ways = ["mode=ro", "mode=rw"]
+    modes = ["mode=ro", "mode=rw"]
     if not any(path.with_name(path.name + suffix).exists() for suffix in ("-wal", "-journal")):
-        # A repository in WAL mode, in a folder that cannot be written: nobody can be writing it either.
-        ways.append("mode=ro&immutable=1")
-    for way in ways[:-1]:
+        # A repository in WAL mode, in a folder that is not writable: no process can write to it either.
+        modes.append("mode=ro&immutable=1")
+    for mode in modes[:-1]:
         try:
-            return _open_as(path, way)
+            return _open_as(path, mode)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise
-    return _open_as(path, ways[-1])
+    return _open_as(path, modes[-1])
 
 
-def _open_as(path: Path, way: str) -> sqlite3.Connection:
+def _open_as(path: Path, mode: str) -> sqlite3.Connection:
     database = sqlite3.connect(
-        f"{path.absolute().as_uri()}?{way}",
+        f"{path.absolute().as_uri()}?{mode}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,
@@ -168,55 +155,44 @@ def rows(database: sqlite3.Connection, sql: str, parameters: Sequence[object] = 
     return database.execute(sql, parameters).fetchall()
 
 
-def _table_names(database: sqlite3.Connection) -> set[str]:
-    return {row[0] for row in rows(database, "SELECT name FROM sqlite_master WHERE type = 'table'")}
-
-
 def has_table(database: sqlite3.Connection, name: str) -> bool:
     """Whether the repository has a table that Fossil makes only when it needs it."""
     return bool(rows(database, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)))
 
 
 def setting(database: sqlite3.Connection, name: str) -> str | None:
-    """A value of the repository's configuration, or None."""
+    """A value of the repository's configuration."""
     found = rows(database, "SELECT value FROM config WHERE name = ?", (name,))
     return str(found[0][0]) if found else None
 
 
-def look_up(database: sqlite3.Connection, uuids: Iterable[str]) -> Mapping[str, Blob]:
-    """What the repository says of these contents; those it has never heard of are missing."""
+def look_up(database: sqlite3.Connection, uuids: Iterable[str]) -> Mapping[str, FossilBlob]:
+    """The blobs of these contents; those that the repository does not know are missing."""
     wanted = list(dict.fromkeys(uuids))
-    found: dict[str, Blob] = {}
-    for start in range(0, len(wanted), _AT_ONCE):
-        some = wanted[start : start + _AT_ONCE]
-        marks = ", ".join("?" * len(some))
-        found |= {
-            uuid: Blob(rid, size, bool(private), bool(shunned))
-            for uuid, rid, size, private, shunned in rows(
-                database,
-                "SELECT uuid, rid, size, rid IN (SELECT rid FROM private), uuid IN (SELECT uuid FROM shun)"
-                f" FROM blob WHERE uuid IN ({marks})",
-                some,
-            )
-        }
+    found: dict[str, FossilBlob] = {}
+    for start in range(0, len(wanted), _MAX_PARAMETERS):
+        part = wanted[start : start + _MAX_PARAMETERS]
+        sql = (
+            "SELECT uuid, rid, size, rid IN (SELECT rid FROM private), uuid IN (SELECT uuid FROM shun)"
+            f" FROM blob WHERE uuid IN ({', '.join('?' * len(part))})"
+        )
+        for uuid, rid, size, private, shunned in rows(database, sql, part):
+            found[uuid] = FossilBlob(rid, size, bool(private), bool(shunned))
     return found
 
 
 def content(database: sqlite3.Connection, uuid: str, rid: int) -> bytes:
-    """One content, through however many deltas it is stored as, checked against its hash."""
+    """One content, rebuilt from its chain of deltas and checked against its hash."""
+    sql = "SELECT b.content, b.size, d.srcid FROM blob b LEFT JOIN delta d USING(rid) WHERE b.rid = ?"
     deltas: list[bytes] = []
-    passed: set[int] = set()
+    visited: set[int] = set()
     while True:
-        found = rows(
-            database,
-            "SELECT b.content, b.size, d.srcid FROM blob b LEFT JOIN delta d USING(rid) WHERE b.rid = ?",
-            (rid,),
-        )
+        found = rows(database, sql, (rid,))
         if not found or found[0][0] is None or found[0][1] < 0:
             raise ArtifactUnreadable("its content never arrived in this copy of the repository")
-        if rid in passed:
-            raise ArtifactUnreadable("its deltas run in a circle")
-        passed.add(rid)
+        if rid in visited:
+            raise ArtifactUnreadable("its deltas form a circle")
+        visited.add(rid)
         stored, _, source = found[0]
         if source is None:
             break

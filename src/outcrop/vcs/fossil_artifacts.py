@@ -1,7 +1,7 @@
 """Fossil's stored bytes → contents, and the text of its structured artifacts: manifests, wiki, tickets, forum.
 
-Formats: https://fossil-scm.org/home/doc/trunk/www/delta_format.wiki and www/fileformat.wiki there. Everything here is
-pure: bytes in, values out, ``ArtifactUnreadable`` where they do not follow the format.
+Formats: https://fossil-scm.org/home/doc/trunk/www/delta_format.wiki and www/fileformat.wiki there. All of it is
+pure, and raises ``ArtifactUnreadable`` where bytes do not follow the format.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from outcrop.errors import ArtifactUnreadable
 # Between two comments of a ticket: a line that holds a form feed alone. The first line of all is the subject.
 POST_BREAK = "\n\f\n"
 
-# Bytes that one stored content may grow to; a size beyond that is a damaged prefix, not a document.
-LARGEST = 1 << 30
+# Bytes of one content; a larger size is a damaged prefix, not a document.
+MAX_CONTENT_BYTES = 1 << 30
 
 _DIGITS = {
     char: value for value, char in enumerate(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~")
@@ -44,13 +44,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class FileCard:
-    """A file of a check-in.
-
-    Attributes:
-        name: Its path.
-        uuid: Its content, empty where a delta manifest says that the file is gone.
-        link: Whether it is a symbolic link, whose content is where it points.
-    """
+    """A file of a check-in; ``uuid`` is empty where a delta manifest deletes it, ``link`` marks a symbolic link."""
 
     name: bytes
     uuid: str
@@ -60,8 +54,8 @@ class FileCard:
 def inflate(stored: bytes) -> bytes:
     """A ``blob.content``: four bytes of size, big-endian, then a zlib stream."""
     size = int.from_bytes(stored[:4], "big")
-    if len(stored) < 4 or size > LARGEST:
-        raise ArtifactUnreadable("a stored content has no possible size")
+    if len(stored) < 4 or size > MAX_CONTENT_BYTES:
+        raise ArtifactUnreadable("a stored content has an impossible size")
     if size == 0:
         return b""
     stream = zlib.decompressobj()
@@ -70,24 +64,22 @@ def inflate(stored: bytes) -> bytes:
     except zlib.error as error:
         raise ArtifactUnreadable(f"a stored content cannot be decompressed ({error})") from error
     if len(data) != size or not stream.eof:
-        raise ArtifactUnreadable(f"a stored content is not the {size} bytes it says")
+        raise ArtifactUnreadable(f"a stored content does not have the {size} bytes that it announces")
     return data
 
 
 def apply_delta(source: bytes, delta: bytes) -> bytes:
-    """The content that a delta makes from another one.
+    """The content that a delta makes from ``source``.
 
-    Args:
-        source: What the delta was made against.
-        delta: Length, a newline, then copies (``LENGTH@OFFSET,``), literals (``LENGTH:BYTES``) and a checksum
-            (``SUM;``), numbers in Fossil's base 64.
+    A delta is a length, a newline, then copies (``LENGTH@OFFSET,``), literals (``LENGTH:BYTES``) and a checksum
+    (``SUM;``), with numbers in Fossil's base 64.
     """
     size, at = _number(delta, 0)
-    if delta[at : at + 1] != b"\n" or size > LARGEST:
+    if delta[at : at + 1] != b"\n" or size > MAX_CONTENT_BYTES:
         raise ArtifactUnreadable("a delta does not begin with the size of its result")
     at += 1
     parts: list[bytes] = []
-    made = 0
+    length = 0
     while at < len(delta):
         count, at = _number(delta, at)
         command = delta[at : at + 1]
@@ -102,19 +94,19 @@ def apply_delta(source: bytes, delta: bytes) -> bytes:
         elif command == b";":
             data = b"".join(parts)
             if len(data) != size or _checksum(data) != count:
-                raise ArtifactUnreadable("a delta does not give the content it was made for")
+                raise ArtifactUnreadable("a delta does not give the content that it stores")
             return data
         else:
             raise ArtifactUnreadable("a delta holds an unknown command")
-        made += count
-        if len(part) != count or made > size:
+        length += count
+        if len(part) != count or length > size:
             raise ArtifactUnreadable("a delta reaches beyond its source")
         parts.append(part)
     raise ArtifactUnreadable("a delta is cut off")
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number in Fossil's base 64 and where it ends."""
+    """A number in Fossil's base 64, and where it ends."""
     value, start = 0, at
     while at < len(data) and (digit := _DIGITS.get(data[at])) is not None:
         value = value * 64 + digit
@@ -131,13 +123,13 @@ def _checksum(data: bytes) -> int:
 
 
 def is_authentic(data: bytes, uuid: str) -> bool:
-    """Whether a content has the hash it is filed under: SHA-1 (40 digits) or SHA3-256 (64)."""
+    """Whether a content has this hash: SHA-1 (40 digits) or SHA3-256 (64)."""
     digest = hashlib.sha1(data, usedforsecurity=False) if len(uuid) == 40 else hashlib.sha3_256(data)
     return digest.hexdigest() == uuid
 
 
 def parse_cards(data: bytes) -> list[Card]:
-    """The cards of a structured artifact, a clear-text signature around it left out."""
+    """The cards of a structured artifact, without a clear-text signature around it."""
     signed = _SIGNED.match(data)
     if signed:
         end = [found.start() for found in _SIGNATURE.finditer(data)]
@@ -171,7 +163,6 @@ def baseline_of(cards: Iterable[Card]) -> str | None:
 
 
 def files_of(cards: Iterable[Card]) -> list[FileCard]:
-    """The files that a manifest names."""
     files: list[FileCard] = []
     for card in cards:
         if card.letter == b"F":
@@ -181,7 +172,7 @@ def files_of(cards: Iterable[Card]) -> list[FileCard]:
 
 
 def merge_files(baseline: Iterable[FileCard], changes: Iterable[FileCard]) -> list[FileCard]:
-    """The files of a check-in from its baseline and what its delta manifest changes."""
+    """The files of a check-in: those of its baseline with the changes of its delta manifest."""
     files = {card.name: card for card in baseline} | {card.name: card for card in changes}
     return [card for card in files.values() if card.uuid]
 
@@ -204,13 +195,10 @@ def technote_text(cards: Sequence[Card]) -> bytes:
 
 
 def post_text(subject: bytes, posts: Sequence[bytes], titled: bool) -> bytes:
-    """Comments or posts as one text: the subject's line, then each post, form feeds between them.
+    """Comments or posts as one text: the subject's line (empty without one), then each post, form feeds between them.
 
-    Args:
-        subject: One line; may be empty, and stands there then as an empty line.
-        posts: The comments, none of them blank.
-        titled: Whether the first post carries the subject, as a ticket's first comment does. Where it does not (a reply
-            in a forum), the subject stands before a form feed of its own.
+    ``titled`` says that the first post carries the subject, as a ticket's first comment does. Otherwise (a reply in a
+    forum) a form feed separates the subject too. No post may be blank.
     """
     gap = POST_BREAK.encode()
     bodies = [post.replace(b"\r\n", b"\n").replace(b"\f", b" ").strip(b"\n") for post in posts]
@@ -222,11 +210,7 @@ def post_text(subject: bytes, posts: Sequence[bytes], titled: bool) -> bytes:
 
 
 def ticket_text(changes: Iterable[Sequence[Card]]) -> bytes:
-    """A ticket as it stands after its changes: its title and its comments, one post each.
-
-    Args:
-        changes: The cards of its change artifacts, oldest first.
-    """
+    """A ticket after its changes (their cards, oldest first): its title and its comments, one post each."""
     title = b""
     comments: list[tuple[str, bytes]] = []
     for cards in changes:
@@ -235,11 +219,10 @@ def ticket_text(changes: Iterable[Sequence[Card]]) -> bytes:
             if field == "title":
                 title = title + value if name != field else value
             elif field in _COMMENT_FIELDS:
-                # A plain ``comment`` is the whole field anew; whatever it held before is no longer in the ticket.
                 at = len(comments)
                 if name == "comment":
-                    earlier = [place for place, (kind, _) in enumerate(comments) if kind == "comment"]
-                    at = earlier[0] if earlier else at
+                    # A plain ``comment`` replaces the whole field, at its old position.
+                    at = next((place for place, (kind, _) in enumerate(comments) if kind == "comment"), at)
                     comments = [item for item in comments if item[0] != "comment"]
                 if value.strip():
                     comments.insert(at, (field, value))

@@ -1,8 +1,8 @@
-"""Writing into a database that belongs to another program without ever being in that program's way.
+"""Writing into a database that belongs to another program without blocking that program.
 
-A program that read inside its transaction and now wants to write fails at once when somebody else is writing: that is
-how ``fossil commit`` ends while an index is written. So a write begins only at a moment when nobody reads or writes;
-whoever comes later waits for their first read, which every program does patiently, and not for their first write.
+A program that reads inside its transaction and then wants to write fails at once while another process writes: that is
+how ``fossil commit`` ends while an index is written. So a write begins only when no process reads or writes; a process
+that comes later waits at its first read, which every program does with a timeout, and not at its first write.
 """
 
 from __future__ import annotations
@@ -11,27 +11,24 @@ import random
 import sqlite3
 import time
 
-# Seconds of looking for a quiet moment; where pages are viewed without a pause there is none.
-PATIENCE = 15.0
+# Seconds of waiting for an idle moment; a server whose pages are viewed without a pause has none.
+IDLE_TIMEOUT = 15.0
 
-# Seconds between two looks, on average; each of them is in the way for some microseconds.
+# Seconds between two attempts, on average; each blocks the others for some microseconds.
 PAUSE = 0.03
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def begin_when_idle(database: sqlite3.Connection) -> None:
-    """Begin a write transaction when nobody has one, not even for reading.
+    """Begin a write transaction when no process has one, not even for reading.
 
-    After ``PATIENCE`` it takes its turn like anybody else, waiting as long as the connection's time-out says.
-
-    Args:
-        database: With no transaction open.
+    After ``IDLE_TIMEOUT`` it waits like any other writer, as long as the connection's own timeout says.
     """
     (timeout,) = database.execute("PRAGMA busy_timeout").fetchone()
     database.execute("PRAGMA busy_timeout = 0")
     try:
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + IDLE_TIMEOUT
         while time.monotonic() < until:
             try:
                 database.execute("BEGIN EXCLUSIVE")

@@ -1,9 +1,9 @@
 """The real ``git``, run so that nothing in the repository can make it execute anything or reach for the network.
 
-A repository is somebody else's: its configuration may name programs (``core.fsmonitor``, filters, hooks, transports for
-a lazy fetch), and ``git status`` alone would start some of them. Every command here runs with these switched off,
-without locks, prompts, replacement objects or a translated message, and away from the variables that git sets for its
-own hooks, so that Outcrop can be called from one.
+A repository is untrusted: its configuration may name programs (``core.fsmonitor``, filters, hooks, lazy transports),
+and ``git status`` alone would start some of them. Every command runs with these switched off, without locks, prompts,
+replacement objects or translated messages, and without the variables that git sets for its own hooks, so that a hook
+can call Outcrop.
 """
 
 from __future__ import annotations
@@ -38,12 +38,9 @@ _SET = {
     "LC_ALL": "C",
     "LANGUAGE": "",
 }
-_SWITCHES = (
-    *("-c", "core.fsmonitor="),
-    *("-c", f"core.hooksPath={os.devnull}"),
-)
+_SWITCHES = ("-c", "core.fsmonitor=", "-c", f"core.hooksPath={os.devnull}")
 _PASSWORD = re.compile(r"://[^/@\s]*@")
-# Requests sent ahead to ``cat-file``: few enough to fit the smallest pipe buffer (4 KiB), so that nobody waits.
+# Requests sent ahead to ``cat-file``: few enough to fit the smallest pipe buffer (4 KiB), so that neither side blocks.
 _WINDOW = 48
 
 
@@ -52,10 +49,9 @@ class Repository:
     """Where the parts of one repository are.
 
     Attributes:
-        top: Root of the working tree; for a bare repository the repository itself.
+        top: Root of the working tree; of a bare repository the repository itself.
         git_dir: This working tree's own part.
         common_dir: What all working trees share.
-        bare: Whether there is no working tree.
         object_format: ``sha1`` or ``sha256``.
     """
 
@@ -66,7 +62,7 @@ class Repository:
     object_format: str
 
     def config(self) -> bytes:
-        """The repository's own settings, lower case, to look for words in."""
+        """The text of the repository's own configuration, in lower case."""
         found = []
         for path in (self.common_dir / "config", self.git_dir / "config.worktree"):
             try:
@@ -76,27 +72,23 @@ class Repository:
         return b"\n".join(found)
 
     def is_partial(self) -> bool:
-        """Whether some objects may have been left at the remote."""
+        """Whether some objects may be only at the remote."""
         return b"promisor" in self.config()
 
 
 def environment() -> dict[str, str]:
-    """The variables that every git runs with."""
     return {name: value for name, value in os.environ.items() if name not in _DROPPED} | _SET
 
 
 def command(folder: Path, *arguments: str) -> list[str]:
-    """A full command line."""
     return ["git", "-C", str(folder), "--no-pager", *_SWITCHES, *arguments]
 
 
 def start(
     repository: Repository, *arguments: str, stdin: int = subprocess.DEVNULL, stderr: int = subprocess.PIPE
 ) -> subprocess.Popen[bytes]:
-    """Start git in a repository; its output is piped.
-
-    The repository is named outright, so that git neither looks for another one above nor heeds ``core.worktree``.
-    """
+    """Start git in a repository; its output is piped."""
+    # With both named, git neither searches the folders above nor obeys core.worktree.
     where = [f"--git-dir={repository.git_dir}"]
     if not repository.bare:
         where.append(f"--work-tree={repository.top}")
@@ -110,7 +102,7 @@ def start(
 
 
 def finish(process: subprocess.Popen[bytes], what: str) -> bytes:
-    """The output of a started git."""
+    """The output of a started git; ``what`` completes the message "git cannot …"."""
     output, errors = process.communicate()
     if process.returncode:
         raise SourceError(f"git cannot {what}: {first_line(errors)}")
@@ -134,33 +126,28 @@ def hide_password(address: str) -> str:
 
 
 def first_line(errors: bytes) -> str:
-    """What git complained of."""
+    """git's own first line of complaint."""
     lines = errors.decode("utf-8", "replace").strip().splitlines()
     fatal = [line for line in lines if line.startswith(("fatal: ", "error: "))]
     return (fatal or lines or ["no reason given"])[0].removeprefix("fatal: ").removeprefix("error: ")
 
 
 def blob_id(data: bytes, object_format: str) -> str:
-    """The name that git gives to these bytes.
-
-    Args:
-        data: The content as it would be stored.
-        object_format: ``sha1`` or ``sha256``.
-    """
+    """The object id of a blob; ``object_format`` is ``sha1`` or ``sha256``."""
     hasher = hashlib.new(object_format, b"blob %d\0" % len(data), usedforsecurity=False)
     hasher.update(data)
     return hasher.hexdigest()
 
 
 def absent(repository: Repository, commit: str) -> frozenset[str]:
-    """Objects of a commit that a partial clone does not have. Asking for one of them would start a fetch."""
+    """Objects of a commit that a partial clone does not have; reading one of them would start a fetch."""
     process = start(repository, "rev-list", "--objects", "--no-object-names", "--no-walk", "--missing=print", commit)
     output, _ = process.communicate()
     return frozenset(line[1:].decode() for line in output.splitlines() if line.startswith(b"?"))
 
 
 def sizes(repository: Repository, names: Sequence[str]) -> dict[str, int]:
-    """Bytes per blob; names that are not there, or are no blobs, are missing."""
+    """Bytes by blob id; ids that are unknown, or of other objects, are missing."""
     process = start(repository, "cat-file", "--batch-check", stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
     output, _ = process.communicate("".join(f"{name}\n" for name in names).encode())
     found = {}
@@ -172,15 +159,13 @@ def sizes(repository: Repository, names: Sequence[str]) -> dict[str, int]:
 
 
 def contents(repository: Repository, names: Sequence[str]) -> Iterator[bytes | None]:
-    """The bytes of each blob, in order; None for one that cannot be read.
-
-    git gives up at a damaged object, and is then asked anew for the rest.
-    """
+    """The bytes of each blob, in order; None for one that cannot be read."""
     done = 0
     while done < len(names):
         for data in _stream(repository, names[done:]):
             done += 1
             yield data
+        # git exits at a damaged object; another one reads the rest.
         if done < len(names):
             done += 1
             yield None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 from outcrop.errors import NotARepository, SourceError
@@ -11,16 +12,14 @@ from outcrop.vcs.git import Repository, command, environment, first_line, start
 
 
 def filters_off(repository: Repository) -> list[str]:
-    """Switches against the filters (programs that rewrite content) which the repository's own configuration defines.
-
-    The file is looked at first, because hardly any defines one and asking git costs half as much as the listing.
-    """
+    """Switches against the filters (programs that rewrite content) which the repository's own configuration defines."""
+    # Few repositories define one, and to ask git costs half as much as the listing.
     config = repository.config()
     if b"filter" not in config and b"include" not in config:
         return []
     pattern = r"^filter\..*\.(clean|smudge|process)$"
-    asked, _ = start(repository, "config", "-z", "--name-only", "--get-regexp", pattern).communicate()
-    keys = asked.decode("utf-8", "surrogateescape").split("\0")
+    output, _ = start(repository, "config", "-z", "--name-only", "--get-regexp", pattern).communicate()
+    keys = output.decode("utf-8", "surrogateescape").split("\0")
     switches = []
     for name in sorted({key.removeprefix("filter.").rpartition(".")[0] for key in keys if key}):
         for value in ("clean=", "smudge=", "process=", "required=false"):
@@ -29,24 +28,24 @@ def filters_off(repository: Repository) -> list[str]:
 
 
 def discover(path: Path) -> Repository | None:
-    """The repository that encloses a path, or None where there is none."""
+    """The repository that encloses a path."""
     folder = path if path.is_dir() else path.parent
     if not any((parent / ".git").exists() or _looks_bare(parent) for parent in (folder, *folder.parents)):
         return None
-    asked = ("--is-bare-repository", "--is-inside-work-tree", "--show-object-format")
-    places = ("--absolute-git-dir", "--git-common-dir", "--show-toplevel")
-    lines, errors = _rev_parse(folder, *asked, *places)
-    if len(lines) < len(asked):
+    flags = ("--is-bare-repository", "--is-inside-work-tree", "--show-object-format")
+    paths = ("--absolute-git-dir", "--git-common-dir", "--show-toplevel")
+    lines, errors = _rev_parse(folder, *flags, *paths)
+    if len(lines) < len(flags):
         _raise_refusal(folder, errors)
         return None
     bare = lines[0] == b"true"
     if not bare and lines[1] != b"true":
         raise SourceError(f"{folder} is not inside the working tree of its git repository", "Name the working tree")
-    wanted = places[:2] if bare else places
-    found = lines[len(asked) :]
+    wanted = paths[:2] if bare else paths
+    found = lines[len(flags) :]
     if len(found) != len(wanted):
-        # A newline in a folder's name. Each place alone, then, is all of the output.
-        found = [b"\n".join(_rev_parse(folder, place)[0]) for place in wanted]
+        # A folder's name holds a newline; asked alone, each path is the whole output.
+        found = [b"\n".join(_rev_parse(folder, name)[0]) for name in wanted]
     git_dir, common_dir, *top = (Path(os.fsdecode(line)) for line in found)
     if top and not (top[0] / ".git").exists():
         raise SourceError(
@@ -63,7 +62,7 @@ def discover(path: Path) -> Repository | None:
 
 
 def is_ignored(repository: Repository, folder: Path) -> bool:
-    """Whether a repository keeps a folder of its working tree out, so that asking for the folder means the folder."""
+    """Whether a repository ignores a folder of its working tree."""
     top = repository.top.resolve()
     if repository.bare or folder == top or not folder.is_relative_to(top):
         return False
@@ -73,7 +72,7 @@ def is_ignored(repository: Repository, folder: Path) -> bool:
 
 
 def submodule(top: Path, object_format: str) -> Repository | None:
-    """The repository checked out at ``top``, found without asking git; None when nothing is checked out there."""
+    """The repository checked out at ``top``, found without running git."""
     marker = top / ".git"
     try:
         if marker.is_dir():
@@ -93,7 +92,7 @@ def submodule(top: Path, object_format: str) -> Repository | None:
     config = found.config()
     if b"objectformat" in config:
         object_format = "sha256" if b"sha256" in config else "sha1"
-    return Repository(top, git_dir, common_dir, False, object_format)
+    return replace(found, object_format=object_format)
 
 
 def _looks_bare(folder: Path) -> bool:
@@ -114,7 +113,7 @@ def _rev_parse(folder: Path, *arguments: str) -> tuple[list[bytes], bytes]:
 
 
 def _raise_refusal(folder: Path, errors: bytes) -> None:
-    """Say why git refuses a repository. Returns where there is none after all."""
+    """Raise what git's refusal means; return where there is no repository at all."""
     reason = first_line(errors)
     if "dubious ownership" in reason or "unsafe repository" in reason:
         raise SourceError(

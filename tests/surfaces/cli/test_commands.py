@@ -492,7 +492,7 @@ def test_text_leaves_the_machine_only_after_a_yes(run: Run) -> None:
 def test_text_never_leaves_the_machine_when_nobody_can_be_asked(run: Run) -> None:
     result = run("index", *ELSEWHERE)
     assert result.code == 1
-    assert "nobody is there to agree" in result.err
+    assert "there is no consent" in result.err
     assert "--allow-remote http://192.0.2.1/v1" in result.err
     found = run("search", *ELSEWHERE, "descale")
     assert found.code == 0

@@ -461,7 +461,7 @@ class TestFailures:
     def test_text_does_not_leave_the_machine_unasked(self, folder: Path) -> None:
         # 192.0.2.1 is an address of nobody, kept for examples.
         settings = {"embedder": "endpoint", "endpoint_url": "http://192.0.2.1/", "model": "m", "dim": 8}
-        with pytest.raises(EgressRefused, match="nobody is there to agree"):
+        with pytest.raises(EgressRefused, match="there is no consent"):
             loop.watch(lambda: outcrop.open(folder, settings=settings), lambda _: None, unseen)
 
     def test_an_address_that_the_repository_names_meanwhile_gets_nothing(

@@ -1,7 +1,7 @@
 """Where an address leads: to this machine or to another, decided by what its name resolves to and not by its spelling.
 
-Whoever connects uses the numbers that were judged here and never looks the name up again, so a name that changes its
-answer between the judgement and the connection (DNS rebinding) gains nothing.
+A connection goes to the IP addresses that were judged here and never looks the name up again, so a name that changes
+its answer between the judgement and the connection (DNS rebinding) gains nothing.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 from outcrop.errors import BadConfig, EmbedderTimeout, EmbedderUnavailable
 
-# The system's resolver takes no time limit and may wait for half a minute.
-LOOK_UP_SECONDS = 5.0
+# Seconds; the system's resolver takes no timeout and may wait for half a minute.
+RESOLVE_TIMEOUT = 5.0
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -27,20 +27,18 @@ class Route:
     """How an address is reached.
 
     Attributes:
-        address: The address in its one canonical spelling (see :func:`canonical`).
-        scheme: ``http`` or ``https``.
-        host: The name or number in it, without brackets.
-        port: The port in it, or the scheme's own.
-        numbers: IP addresses that were judged, in the order to try them; empty where only the proxy knows the name.
+        address: In its canonical spelling (see :func:`canonical`).
+        host: The name or IP address in it, without brackets.
+        ips: The IP addresses that were judged, in the order to try them; empty where only the proxy knows the name.
         loopback: Whether every one of them is this machine.
-        proxy: The proxy in between, or None. Never one on the way to this machine.
+        proxy: Never one on the way to this machine.
     """
 
     address: str
     scheme: str
     host: str
     port: int
-    numbers: tuple[str, ...]
+    ips: tuple[str, ...]
     loopback: bool
     proxy: str | None = None
 
@@ -57,7 +55,7 @@ def canonical(address: str) -> str:
     except ValueError:
         scheme, host, port, parts = "", None, None, urlsplit("")
     if scheme not in DEFAULT_PORTS or not host or port == 0 or any(ord(each) <= 32 for each in address.strip()):
-        shown = "this" if "@" in address else repr(address)  # a password may stand before the @
+        shown = "this" if "@" in address else repr(address)  # there may be a password before the @
         raise BadConfig(f"{shown} is not an address", "It begins with http:// or https:// and names a host.")
     if parts.username is not None or parts.password is not None:
         raise BadConfig("an address may not hold a name or password", "Name the token with secret_ref instead.")
@@ -69,11 +67,11 @@ def canonical(address: str) -> str:
 
 
 def _host(host: str) -> str:
-    """A name in ASCII without the dot at its end, or an IPv6 number in its shortest form."""
+    """A name in ASCII without the dot at its end, or an IPv6 address in its shortest form."""
     if ":" in host:
-        number, percent, zone = host.partition("%")
+        ip, percent, zone = host.partition("%")
         with contextlib.suppress(ValueError):
-            return f"{ipaddress.IPv6Address(number).compressed}{percent}{zone}"
+            return f"{ipaddress.IPv6Address(ip).compressed}{percent}{zone}"
     with contextlib.suppress(UnicodeError):
         name = (host if host.isascii() else host.encode("idna").decode("ascii")).rstrip(".")
         if re.fullmatch(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*", name):
@@ -81,37 +79,34 @@ def _host(host: str) -> str:
     raise BadConfig(f"{host!r} is not the name of a host", "Correct the address.")
 
 
-def resolve(address: str, proxy: str | None = None, seconds: float = LOOK_UP_SECONDS) -> Route:
-    """Look an address up and judge where it leads. Nothing is sent to it; a name may be asked of the DNS server.
+def resolve(address: str, proxy: str | None = None, timeout: float = RESOLVE_TIMEOUT) -> Route:
+    """Look an address up and judge where it leads. Sends nothing to it; the DNS server may be asked for its name.
 
-    Args:
-        address: Beginning with ``http://`` or ``https://``.
-        proxy: What the environment names for this address; ignored when it leads to this machine.
-        seconds: How long the look-up may take.
+    ``proxy`` is what the environment names for this address; an address of this machine ignores it.
     """
     address = canonical(address)
     parts = urlsplit(address)
     host, port = parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme]
     try:
-        numbers = _look_up(host, port, seconds)
+        ips = _look_up(host, port, timeout)
     except EmbedderUnavailable:
         if proxy is None:
             raise
-        numbers = ()  # inside many companies only the proxy can look names up
-    judged = [_this_machine(number) for number in numbers]
-    if judged and all(judged):
-        here = tuple(dict.fromkeys(number for number in judged if number is not None))
+        ips = ()  # inside many companies only the proxy can look names up
+    loopback_ips = [_loopback_ip(ip) for ip in ips]
+    here = tuple(dict.fromkeys(ip for ip in loopback_ips if ip is not None))
+    if here and None not in loopback_ips:
         return Route(address, parts.scheme, host, port, here, loopback=True)
-    return Route(address, parts.scheme, host, port, numbers, loopback=False, proxy=proxy)
+    return Route(address, parts.scheme, host, port, ips, loopback=False, proxy=proxy)
 
 
-def _this_machine(number: str) -> str | None:
-    """The loopback number that this one stands for, or None if it is another machine's.
+def _loopback_ip(ip: str) -> str | None:
+    """The loopback address that this one means, or None for another machine's.
 
-    The unspecified address is where servers listen, and connecting to it reaches this machine on Linux; it is replaced
-    so that it does so everywhere.
+    Servers listen at the unspecified address (0.0.0.0), and a connection to it reaches this machine on Linux; the
+    loopback address does so everywhere.
     """
-    found = ipaddress.ip_address(number.partition("%")[0])
+    found = ipaddress.ip_address(ip.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
         found = found.ipv4_mapped
     if found.is_unspecified:
@@ -119,21 +114,19 @@ def _this_machine(number: str) -> str | None:
     return str(found) if found.is_loopback else None
 
 
-def _look_up(host: str, port: int, seconds: float) -> tuple[str, ...]:
-    answer: list[tuple[str, ...] | OSError | UnicodeError] = []
+def _look_up(host: str, port: int, timeout: float) -> tuple[str, ...]:
+    answer: list[tuple[str, ...]] = []
 
-    def ask() -> None:
-        try:
+    def ask_resolver() -> None:
+        with contextlib.suppress(OSError, UnicodeError):  # the second: a label of the name is too long
             entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             answer.append(tuple(dict.fromkeys(str(entry[4][0]) for entry in entries)))
-        except (OSError, UnicodeError) as error:  # the second: a label of the name is too long
-            answer.append(error)
 
-    thread = threading.Thread(target=ask, daemon=True, name="look-up")
+    thread = threading.Thread(target=ask_resolver, daemon=True, name="look-up")
     thread.start()
-    thread.join(seconds)
-    if not answer:
-        raise EmbedderTimeout(f"looking up the host {host} took more than {seconds:g} s", "Check the network.")
-    if isinstance(answer[0], tuple) and answer[0]:
+    thread.join(timeout)
+    if thread.is_alive():
+        raise EmbedderTimeout(f"looking up the host {host} took more than {timeout:g} s", "Check the network.")
+    if answer and answer[0]:
         return answer[0]
     raise EmbedderUnavailable(f"there is no host {host}", "Check the address and the network.")

@@ -1,212 +1,238 @@
-"""A connection to exactly the machine that was judged, with one deadline over everything that passes through it.
-
-Between the number that ``loopback.py`` judged and the socket there is no second look-up. A server that sends a byte a
-second is late, not busy, so it is the whole answer that has to arrive in time.
-"""
+"""The network under httpcore2: only the judged address, and one deadline over the whole exchange."""
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import http.client
-import io
+import math
 import socket
 import ssl
+import threading
 import time
+from dataclasses import dataclass, field
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from outcrop.embedders.http.address import Route
-from outcrop.errors import EmbedderTimeout, EmbedderUnavailable
+import httpcore2
 
-# For a connection and its TLS greeting; a machine that is there answers far sooner.
-CONNECT_SECONDS = 5.0
+from outcrop.core.protocols import override
+from outcrop.embedders.http.address import Route
+from outcrop.errors import BadEmbedding, EmbedderError, EmbedderTimeout, EmbedderUnavailable
+
+# For a connection and its TLS greeting, in seconds; a machine that is up answers far sooner.
+CONNECT_TIMEOUT = 5.0
 
 SEND_BYTES = 1 << 18
-RECEIVE_BYTES = 1 << 16
 
 
 class Unreachable(EmbedderUnavailable):
-    """No connection can be made, which may be over when a server has started again."""
+    """No connection can be made; a server that starts again heals this."""
 
 
-class Wire:
-    """As much of a socket as ``http.client`` uses.
+class Broken(EmbedderUnavailable):
+    """The connection ended before the answer was complete; another attempt may succeed."""
 
-    Args:
-        sock: Connected.
-        seconds: How long everything may take from now on.
 
-    Attributes:
-        answered: Whether a byte has come back since :meth:`allow` was called.
-        seconds: What was allowed last.
+@dataclass(slots=True)
+class RequestGroup:
+    """Requests that are cancelled together; each may take ``seconds``."""
+
+    seconds: float
+    stopped: threading.Event = field(default_factory=threading.Event)
+    exchanges: set[HttpExchange] = field(default_factory=set)
+
+    def stop(self) -> None:
+        """End every request in flight now."""
+        self.stopped.set()
+        for exchange in list(self.exchanges):
+            if exchange.sock is not None:
+                with contextlib.suppress(OSError):
+                    # Not SSLSocket's own method, which would take the TLS state away under the thread that reads.
+                    socket.socket.shutdown(exchange.sock, socket.SHUT_RDWR)
+
+
+@dataclass(slots=True, eq=False)
+class HttpExchange:
+    """One request and its answer. httpcore2 passes it to each operation where it would pass a time limit.
+
+    ``deadline`` and ``connect_by`` are times on the monotonic clock; ``stage`` decides what an error means.
     """
 
-    def __init__(self, sock: socket.socket, seconds: float) -> None:
-        self._sock = sock
-        self.allow(seconds, time.monotonic() + seconds)
+    deadline: float
+    group: RequestGroup
+    connect_by: float = math.inf
+    stage: Literal["connect", "tunnel", "greeting", "answer"] = "answer"
+    sock: socket.socket | None = None
+    reused: bool = True
+    answered: bool = False
+    closed_by_server: bool = False
 
-    def allow(self, seconds: float, deadline: float) -> None:
-        """Begin an exchange that has to be over at ``deadline``; ``seconds`` is only for the message."""
-        self.seconds = seconds
-        self.answered = False
-        self._deadline = deadline
-
-    def left(self) -> float:
-        """Seconds until the deadline."""
-        left = self._deadline - time.monotonic()
+    def use(self, sock: socket.socket) -> None:
+        """Give the next operation on ``sock`` the time that is left."""
+        self.sock = sock
+        if self.group.stopped.is_set():
+            raise ConnectionAbortedError("the request was cancelled")
+        left = min(self.deadline, self.connect_by) - time.monotonic()
         if left <= 0:
             raise TimeoutError("the deadline has passed")
-        return left
+        sock.settimeout(left)
 
-    def sendall(self, data: bytes) -> None:
-        """Send all of it in time."""
-        rest = memoryview(data)
+
+class RouteBackend(httpcore2.NetworkBackend):
+    """Connects along one route; the host and port that httpcore2 names are ignored."""
+
+    def __init__(self, route: Route) -> None:
+        self._route = route
+        self._hosts, self._port = _next_hop(route)
+
+    @override
+    def connect_tcp(
+        self, host: str, port: int, timeout: Any = None, local_address: object = None, socket_options: object = None
+    ) -> httpcore2.NetworkStream:
+        exchange: HttpExchange = timeout
+        exchange.stage, exchange.reused = "connect", False
+        exchange.connect_by = min(exchange.deadline, time.monotonic() + CONNECT_TIMEOUT)
+        sock = self._connect(exchange.connect_by)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._route.scheme == "http":
+            exchange.stage, exchange.connect_by = "answer", math.inf
+        else:
+            exchange.stage = "greeting" if self._route.proxy is None else "tunnel"
+        return _Stream(sock, self._route.host)
+
+    def _connect(self, latest: float) -> socket.socket:
+        """Try the hosts in order; each gets its share of the time that is left."""
+        error = OSError("the host has no address")
+        for place, host in enumerate(self._hosts):
+            share = max(0.001, (latest - time.monotonic()) / (len(self._hosts) - place))
+            try:
+                return socket.create_connection((host, self._port), timeout=share)
+            except OSError as failure:
+                error = failure
+        raise error
+
+
+class _Stream(httpcore2.NetworkStream):
+    def __init__(self, sock: socket.socket, host: str) -> None:
+        self._sock = sock
+        self._host = host
+
+    @override
+    def read(self, max_bytes: int, timeout: Any = None) -> bytes:
+        exchange: HttpExchange = timeout
+        exchange.use(self._sock)
+        data = self._sock.recv(max_bytes)
+        # httpcore2 waits for the end of the headers before it looks at the first line.
+        if not exchange.answered and data[:5] != b"HTTP/"[: len(data)]:
+            raise httpcore2.RemoteProtocolError("no status line")
+        exchange.answered |= bool(data)
+        exchange.closed_by_server = not data
+        return data
+
+    @override
+    def write(self, buffer: bytes, timeout: Any = None) -> None:
+        rest = memoryview(buffer)
         while rest:
-            self._sock.settimeout(self.left())
-            rest = rest[self._sock.send(rest[:SEND_BYTES]) :]
+            timeout.use(self._sock)
+            try:
+                rest = rest[self._sock.send(rest[:SEND_BYTES]) :]
+            except (BrokenPipeError, ConnectionResetError) as error:
+                # A server may refuse a large body before it has read it all; its answer, which is read next, says why.
+                raise httpcore2.WriteError(error) from error
 
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        """What comes in, as a file."""
-        return io.BufferedReader(_Incoming(self), RECEIVE_BYTES)
+    @override
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: Any = None
+    ) -> httpcore2.NetworkStream:
+        exchange: HttpExchange = timeout
+        exchange.stage = "greeting"
+        try:
+            exchange.use(self._sock)
+            sock = ssl_context.wrap_socket(self._sock, server_hostname=self._host)
+        except BaseException:
+            self.close()
+            raise
+        exchange.stage, exchange.connect_by, exchange.answered = "answer", math.inf, False
+        return _Stream(sock, self._host)
 
-    def receive(self, buffer: memoryview) -> int:
-        """Wait for bytes and put them into ``buffer``; 0 at the end."""
-        self._sock.settimeout(self.left())
-        size = self._sock.recv_into(buffer)
-        self.answered = self.answered or size > 0
-        return size
-
-    def encrypt(self, context: ssl.SSLContext, host: str) -> None:
-        """Speak TLS from here on, with a certificate for ``host``."""
-        self._sock.settimeout(self.left())
-        self._sock = context.wrap_socket(self._sock, server_hostname=host)
-
+    @override
     def close(self) -> None:
-        """Nothing: ``http.client`` calls it before the body is read, and the connection may be used again."""
-
-    def interrupt(self) -> None:
-        """End what another thread waits for on this wire. That thread closes it."""
-        with contextlib.suppress(OSError):
-            # Not SSLSocket's own method, which would take the TLS state away under the thread that reads.
-            socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
-
-    def cut(self) -> None:
-        """Close it for good."""
         self._sock.close()
 
 
-class _Incoming(io.RawIOBase):
-    """The bytes of a wire as a file, whose end is not the wire's."""
+def make_pool(route: Route) -> httpcore2.ConnectionPool:
+    """Connections along a route, and through its proxy if it has one. Connects to nothing yet."""
+    proxy = None
+    if route.proxy is not None:
+        parts = urlsplit(route.proxy)
+        login = None
+        if parts.username is not None:
+            login = unquote(parts.username).encode(), unquote(parts.password or "").encode()
+        # The backend connects to the proxy's own host; this URL only says that it speaks plain HTTP.
+        proxy = httpcore2.Proxy("http://proxy", auth=login)
+    return httpcore2.ConnectionPool(
+        ssl_context=ssl.create_default_context() if route.scheme == "https" else None,
+        proxy=proxy,
+        max_connections=None,
+        network_backend=RouteBackend(route),
+    )
 
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # typeshed asks for every kind of buffer
-        return self._wire.receive(buffer)
-
-
-def connect(route: Route, seconds: float, tls: ssl.SSLContext | None, down: str) -> Wire:
-    """Open a connection along a route, through its proxy if it has one, encrypted if its scheme says so.
-
-    Args:
-        route: As judged.
-        seconds: How long the request that needs it may take.
-        tls: For ``https``.
-        down: What the user can do when nothing listens there.
-    """
-    seconds = min(CONNECT_SECONDS, seconds)
-    numbers, port = (route.numbers, route.port) if route.proxy is None else _proxy_place(route)
+def _next_hop(route: Route) -> tuple[tuple[str, ...], int]:
+    """Hosts to try, and their port."""
+    if route.proxy is None:
+        return route.ips, route.port
     try:
-        wire = Wire(*_dial(numbers, port, seconds))
-    except TimeoutError as error:
-        raise EmbedderTimeout(f"no connection to {route.address} within {seconds:g} s", down) from error
-    except OSError as error:
-        reason = "nothing listens there" if isinstance(error, ConnectionRefusedError) else error.strerror or str(error)
-        through = f" through the proxy {numbers[0]}:{port}" if route.proxy is not None else ""
-        raise Unreachable(f"no connection to {route.address}{through}: {reason}", down) from error
-    try:
-        if tls is not None:
-            if route.proxy is not None:
-                _tunnel(wire, route)
-            _encrypt(wire, route, tls)
-    except TimeoutError as error:
-        wire.cut()
-        raise EmbedderTimeout(f"{route.address} gave no TLS greeting within {seconds:g} s", down) from error
-    except BaseException:
-        wire.cut()
-        raise
-    return wire
-
-
-def proxy_headers(route: Route) -> dict[str, str]:
-    """The login of the proxy, where its address holds one."""
-    parts = urlsplit(route.proxy or "")
-    if parts.username is None:
-        return {}
-    login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return {"Proxy-Authorization": "Basic " + base64.b64encode(login.encode()).decode("ascii")}
-
-
-def _dial(numbers: tuple[str, ...], port: int, seconds: float) -> tuple[socket.socket, float]:
-    """A connection to the first of these that takes one, and the seconds that are left."""
-    latest = time.monotonic() + seconds
-    for place, number in enumerate(numbers):
-        share = max(0.001, (latest - time.monotonic()) / (len(numbers) - place))
-        try:
-            sock = socket.create_connection((number, port), timeout=share)
-        except OSError:
-            if place == len(numbers) - 1:
-                raise
-            continue
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return sock, max(0.001, latest - time.monotonic())
-    raise OSError("the host has no address")
-
-
-def _proxy_place(route: Route) -> tuple[tuple[str], int]:
-    try:
-        parts = urlsplit(route.proxy or "")
+        parts = urlsplit(route.proxy)
         host, port = parts.hostname, parts.port or 80
     except ValueError:
         host, port, parts = None, 0, urlsplit("")
     if parts.scheme != "http" or not host:
         raise EmbedderUnavailable(
-            f"the proxy that the environment names for {route.address} is not of the kind http://",
+            f"the proxy that the environment names for {route.address} does not begin with http://",
             "Set HTTPS_PROXY or HTTP_PROXY to an address that begins with http://, or NO_PROXY to go around it.",
         )
     return (host,), port
 
 
-def _tunnel(wire: Wire, route: Route) -> None:
-    named = f"[{route.host}]" if ":" in route.host else route.host
-    lines = [f"CONNECT {named}:{route.port} HTTP/1.1", f"Host: {named}:{route.port}"]
-    lines += [f"{name}: {value}" for name, value in proxy_headers(route).items()]
-    wire.sendall("\r\n".join([*lines, "", ""]).encode("latin-1"))
-    answer = http.client.HTTPResponse(wire, method="CONNECT")  # type: ignore[arg-type]  # as much socket as it uses
-    fix = "Check HTTPS_PROXY, or set NO_PROXY to go around it."
-    try:
-        answer.begin()
-    except (http.client.HTTPException, ConnectionError) as error:
-        raise EmbedderUnavailable(f"the proxy for {route.address} does not answer in HTTP", fix) from error
-    finally:
-        answer.close()
-    if answer.status != 200:
-        raise EmbedderUnavailable(f"the proxy for {route.address} refuses with status {answer.status}", fix)
-
-
-def _encrypt(wire: Wire, route: Route, tls: ssl.SSLContext) -> None:
-    try:
-        wire.encrypt(tls, route.host)
-    except ssl.SSLCertVerificationError as error:
-        raise EmbedderUnavailable(
-            f"the certificate of {route.address} cannot be trusted: {error.verify_message}",
+def explain(error: Exception, exchange: HttpExchange, route: Route, fix: str) -> EmbedderError:
+    """What an error of an exchange means to the user; ``fix`` is the advice for a server that is down."""
+    address = route.address
+    late = isinstance(error, TimeoutError)
+    reason = getattr(error, "strerror", None) or str(error)
+    greeting_seconds = min(CONNECT_TIMEOUT, exchange.group.seconds)
+    if exchange.stage == "connect":
+        if late:
+            return EmbedderTimeout(f"no connection to {address} within {greeting_seconds:g} s", fix)
+        hosts, port = _next_hop(route)
+        through = "" if route.proxy is None else f" through the proxy {hosts[0]}:{port}"
+        reason = "nothing listens there" if isinstance(error, ConnectionRefusedError) else reason
+        return Unreachable(f"no connection to {address}{through}: {reason}", fix)
+    if exchange.stage != "answer" and late:
+        return EmbedderTimeout(f"{address} gave no TLS greeting within {greeting_seconds:g} s", fix)
+    if exchange.stage == "tunnel":
+        refused = isinstance(error, httpcore2.ProxyError)
+        what = f"refuses with status {str(error).split()[0]}" if refused else "does not answer in HTTP"
+        return EmbedderUnavailable(
+            f"the proxy for {address} {what}", "Check HTTPS_PROXY, or set NO_PROXY to go around it."
+        )
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return EmbedderUnavailable(
+            f"the certificate of {address} cannot be trusted: {error.verify_message}",
             "If your own authority signed it, name that authority's file in SSL_CERT_FILE.",
-        ) from error
-    except (ssl.SSLError, ConnectionError) as error:
+        )
+    if exchange.stage == "greeting":
         reason = getattr(error, "reason", None) or "it closed the connection"
-        raise EmbedderUnavailable(
-            f"{route.address} does not speak TLS: {reason}", "Perhaps its address begins with http://."
-        ) from error
+        return EmbedderUnavailable(
+            f"{address} does not speak TLS: {reason}", "Perhaps its address begins with http://."
+        )
+    if late:
+        return EmbedderTimeout(
+            f"{address} gave no whole answer within {exchange.group.seconds:g} s",
+            "Give it more time with the setting timeout, or less text at once with batch.",
+        )
+    logs = "Its own log may say why; what was done so far is kept."
+    if isinstance(error, OSError):
+        return Broken(f"the connection to {address} failed: {reason}", logs)
+    if exchange.closed_by_server:
+        return Broken(f"{address} closed the connection before its answer was complete", logs)
+    return BadEmbedding(f"{address} answers with something that is not HTTP", "Check the address.")

@@ -1,8 +1,7 @@
 """Consent before text leaves the machine: a wrapper around every embedder that has an address.
 
-It resolves the address, and if that is not this machine, says what would be sent and has somebody agree before the
-first of it goes. The embedder inside sends along the route that was judged here and along no other, and without one it
-sends nothing at all, so going around this wrapper gets nowhere.
+It resolves the address and, where that is another machine, discloses what would be sent and asks before the first of it
+goes. The embedder inside sends along the route that was judged here and along no other; without one it sends nothing.
 """
 
 from __future__ import annotations
@@ -11,12 +10,15 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from outcrop.core.model import Space
 from outcrop.core.protocols import Embedder, Matrix, override
 from outcrop.embedders.http.address import Route, canonical, resolve
 from outcrop.errors import BadConfig, EgressRefused, EmbedderUnavailable
+
+if TYPE_CHECKING:
+    from outcrop.embedders.http.embedder import HttpEmbedder
 
 PASSAGES = "passages"
 QUESTIONS = "questions"
@@ -26,17 +28,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Disclosure:
-    """What somebody is asked to agree to.
+    """What a user is asked to agree to.
 
-    Attributes:
-        address: Where the text would go.
-        model: What it would be embedded by.
-        what: ``passages`` of this repository, or ``questions``.
-        texts: How many of them; for a question it is the first of this session.
-        characters: How long they are together.
-        encrypted: Whether nobody in between can read them.
-        token: Name of the token that goes along; None for none.
-        proxy: The proxy that they pass through, without its login; None for none.
+    ``what`` is ``passages`` or ``questions``, ``texts`` their number and ``characters`` their length together.
+    ``token`` is the name of the token that goes along, ``proxy`` the proxy's address without its login.
     """
 
     address: str
@@ -49,11 +44,13 @@ class Disclosure:
     proxy: str | None
 
     def lines(self) -> list[str]:
-        """The same in words, a line each, for whoever asks a person."""
+        """The same in words, for a person."""
         noun = self.what if self.texts != 1 else self.what[:-1]
-        lines = [f"{self.texts:,} {noun} ({self.characters:,} characters) would leave this machine."]
-        lines.append(f"to     {self.address}{'' if self.encrypted else '  (not encrypted)'}")
-        lines.append(f"model  {self.model}")
+        lines = [
+            f"{self.texts:,} {noun} ({self.characters:,} characters) would leave this machine.",
+            f"to     {self.address}{'' if self.encrypted else '  (not encrypted)'}",
+            f"model  {self.model}",
+        ]
         if self.token is not None:
             lines.append(f"token  the one named {self.token}")
         if self.proxy is not None:
@@ -63,18 +60,16 @@ class Disclosure:
         return lines
 
 
-# Puts a disclosure before a person and returns whether they agree.
+# Shows a disclosure to a person and returns whether they agree.
 Ask = Callable[[Disclosure], bool]
 
 
 class Consent:
-    """What somebody agreed to in this session. One object a session, shared by whatever it opens; thread-safe.
+    """What the user agreed to in this session, shared by every index that it opens; thread-safe.
 
-    Agreement is for one address. To passages it covers questions too, not the other way round: who lets a question out
-    has not let the repository out. A refusal holds for the session as well.
-
-    Args:
-        ask: How to ask; None where nobody is there to answer, so that only addresses allowed beforehand are sent to.
+    Agreement is for one address. To passages it covers questions too, not the other way round: a question is not the
+    repository. A refusal holds for the session as well. Without ``ask`` only addresses that the user allowed beforehand
+    get text.
     """
 
     def __init__(self, ask: Ask | None = None) -> None:
@@ -82,78 +77,55 @@ class Consent:
         self._answers: dict[tuple[str, str], bool] = {}
         self._lock = threading.Lock()
 
-    def quiet(self) -> Consent:
-        """The same agreement, then and later, but nobody is asked."""
-        made = Consent()
-        made._answers, made._lock = self._answers, self._lock
-        return made
+    def without_asking(self) -> Consent:
+        """The same agreement, now and later, but the user is not asked."""
+        shared = Consent()
+        shared._answers, shared._lock = self._answers, self._lock
+        return shared
 
     def require(self, disclosure: Disclosure, allowed: Iterable[str]) -> None:
-        """Return if the text may go.
-
-        Args:
-            disclosure: What would be sent.
-            allowed: Addresses that the user named beforehand.
-        """
+        """Return if the text may go; ``allowed`` are addresses that the user allowed beforehand."""
+        address = disclosure.address
+        key = (address, disclosure.what)
         with self._lock:
-            key = (disclosure.address, disclosure.what)
-            if self._answers.get((disclosure.address, PASSAGES)) or self._answers.get(key):
+            if self._answers.get((address, PASSAGES)) or self._answers.get(key):
                 return
-            if disclosure.address in allowed:
-                # Allowed is not unannounced.
-                log.warning(
-                    "sending %d %s (%d characters) to %s",
-                    disclosure.texts,
-                    disclosure.what,
-                    disclosure.characters,
-                    disclosure.address,
-                )
+            if address in allowed:
+                # Allowed text is announced all the same.
+                counts = disclosure.texts, disclosure.what, disclosure.characters
+                log.warning("sending %d %s (%d characters) to %s", *counts, address)
                 self._answers[key] = True
-                return
-            if key not in self._answers and self._ask is not None:
+            elif key not in self._answers and self._ask is not None:
                 self._answers[key] = self._ask(disclosure)
-                if self._answers[key]:
-                    return
-            asked = key in self._answers
+            if self._answers.get(key):
+                return
+            reason = "and you said no" if key in self._answers else "and there is no consent"
         raise EgressRefused(
-            f"text would leave this machine for {disclosure.address}, and "
-            + ("you said no" if asked else "nobody is there to agree"),
-            f"To allow it: --allow-remote {disclosure.address} (or OUTCROP_ALLOW_REMOTE).",
+            f"text would leave this machine for {address}, {reason}",
+            f"To allow it: --allow-remote {address} (or OUTCROP_ALLOW_REMOTE).",
         )
 
 
-class Addressed(Embedder, Protocol):
-    """An embedder that has an address, as it is before it is wrapped."""
-
-    def admit(self, route: Route) -> None:
-        """From now on send, along this route only."""
-
-
 class Egress(Embedder):
-    """Implements the ``Embedder`` port around one that has an address.
+    """Implements the ``Embedder`` port around an embedder that has an address.
 
-    Args:
-        inner: What sends.
-        consent: What was agreed to in this session.
-        allowed: Addresses that the user named beforehand; anything in it that is no address allows nothing.
-        proxy: The proxy that the environment names for this address; not used on the way to this machine.
-        token: Name of the token that goes along.
+    The user allowed text to go to the addresses in ``allowed`` beforehand. ``token`` is the name of the token.
     """
 
     def __init__(
         self,
-        inner: Addressed,
+        inner: HttpEmbedder,
         consent: Consent,
         *,
         allowed: Sequence[str] = (),
         proxy: str | None = None,
         token: str | None = None,
     ) -> None:
+        self.token = token
         self._inner = inner
         self._consent = consent
         self._allowed = frozenset(_addresses(allowed))
         self._proxy = proxy
-        self._token = token
         self._route: Route | None = None
         self._announced: tuple[int, int] | None = None
         self._lock = threading.Lock()
@@ -173,15 +145,14 @@ class Egress(Embedder):
     def max_tokens(self) -> int:
         return self._inner.max_tokens
 
-    @property
-    def token(self) -> str | None:
-        """Name of the token that goes along."""
-        return self._token
-
-    def quiet(self) -> Egress:
-        """The same embedder for when nobody may be asked: it sends only what was agreed to before."""
+    def without_asking(self) -> Egress:
+        """The same embedder where no user can be asked: it sends only what was agreed to before."""
         return Egress(
-            self._inner, self._consent.quiet(), allowed=tuple(self._allowed), proxy=self._proxy, token=self._token
+            self._inner,
+            self._consent.without_asking(),
+            allowed=tuple(self._allowed),
+            proxy=self._proxy,
+            token=self.token,
         )
 
     def announce(self, texts: int, characters: int) -> None:
@@ -194,20 +165,20 @@ class Egress(Embedder):
         return resolve(str(self.address), self._proxy)
 
     def is_allowed(self) -> bool:
-        """Whether the user named this address beforehand."""
+        """Whether the user allowed this address beforehand."""
         return canonical(str(self.address)) in self._allowed
 
     @override
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        return self._through(texts, PASSAGES, self._inner.embed_passages)
+        return self._embed(texts, PASSAGES, self._inner.embed_passages)
 
     @override
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        return self._through(texts, QUESTIONS, self._inner.embed_queries)
+        return self._embed(texts, QUESTIONS, self._inner.embed_queries)
 
-    def _through(self, texts: Sequence[str], what: str, embed: Callable[[Sequence[str]], Matrix]) -> Matrix:
+    def _embed(self, texts: Sequence[str], what: str, embed: Callable[[Sequence[str]], Matrix]) -> Matrix:
         if texts:
-            self._admit(texts, what)
+            self._authorize(texts, what)
         try:
             return embed(texts)
         except EmbedderUnavailable:
@@ -215,7 +186,7 @@ class Egress(Embedder):
                 self._route = None  # the name may have moved: look it up, and judge it, anew
             raise
 
-    def _admit(self, texts: Sequence[str], what: str) -> None:
+    def _authorize(self, texts: Sequence[str], what: str) -> None:
         with self._lock:
             if self._route is None:
                 self._route = self.locate()
@@ -231,22 +202,22 @@ class Egress(Embedder):
                 texts=count,
                 characters=characters,
                 encrypted=route.scheme == "https",
-                token=self._token,
+                token=self.token,
                 proxy=None if route.proxy is None else _without_login(route.proxy),
             )
             self._consent.require(disclosure, self._allowed)
-        self._inner.admit(route)
+        self._inner.authorize(route)
 
 
 def announce(embedder: Embedder, texts: int, characters: int) -> None:
-    """Tell an embedder that has an address how much is coming; the others do not mind."""
+    """Tell an embedder that has an address how much is coming; others ignore it."""
     if isinstance(embedder, Egress):
         embedder.announce(texts, characters)
 
 
 def without_asking(embedder: Embedder) -> Embedder:
-    """An embedder that never puts a question to a person; most never do."""
-    return embedder.quiet() if isinstance(embedder, Egress) else embedder
+    """An embedder that asks the user nothing; those without an address never do."""
+    return embedder.without_asking() if isinstance(embedder, Egress) else embedder
 
 
 def _addresses(allowed: Iterable[str]) -> Iterable[str]:

@@ -1,38 +1,37 @@
-"""An embedder that is asked over HTTP: batches, several in flight, in order; too long a text halved, then cut.
-
-What differs between servers (where to ask, what to send, what their errors mean) is a :class:`Dialect`.
-"""
+"""An embedder that is asked over HTTP: batches, several in flight, in order; a text that is too long is halved."""
 
 from __future__ import annotations
 
 import json
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import Protocol
 
 import numpy as np
 
 from outcrop.core.model import Space
 from outcrop.core.protocols import Embedder, Matrix, override
+from outcrop.embedders import known_models
 from outcrop.embedders.http import responses
 from outcrop.embedders.http.address import Route
-from outcrop.embedders.http.client import Client, Reply, RequestGroup
-from outcrop.embedders.http.retry import FOR_PASSAGES, FOR_QUESTIONS, RetryPolicy, persist
-from outcrop.embedders.known_models import EmbeddingPlan
+from outcrop.embedders.http.client import EmbeddingClient, HttpResponse
+from outcrop.embedders.http.connection import RequestGroup
+from outcrop.embedders.http.endpoint import Dialect
+from outcrop.embedders.http.retry import FOR_PASSAGES, FOR_QUERIES, RetryPolicy, send_with_retries
+from outcrop.embedders.known_models import ModelOptions
 from outcrop.embedders.truncate import head, presentable
 from outcrop.errors import EmbedderError, EmbedderUnavailable
 from outcrop.text import tokenizer
 
-# Most text in one request: about 25,000 tokens, where servers begin to refuse.
+# Characters in one request: about 25,000 tokens, where servers begin to refuse.
 BATCH_CHARACTERS = 100_000
 
-# A question waits no longer, whatever a batch of passages may take: enough to load a model, and words answer then.
-QUESTION_SECONDS = 30.0
+# Seconds for a question, whatever a batch of passages may take: enough to load a model; after it keywords answer.
+QUERY_TIMEOUT = 30.0
 
-# How often a text is halved before it is clear that its length is not what the server minds.
-LONGEST_CUTS = 6
+# Halvings of a text after which its length cannot be what the server refuses.
+MAX_HALVINGS = 6
 
 # In the words of Ollama, llama.cpp, vLLM, Text Embeddings Inference, OpenAI, Voyage and Cohere. The last is what
 # Ollama says when its runner died of too long a text.
@@ -44,53 +43,41 @@ _TOO_LONG = re.compile(
 
 _LENGTH_STATUSES = frozenset({400, 413, 422, 500})
 
+_KEPT = "what was done so far is kept."
+
+_STATUS_FIXES = {
+    401: "Check the token that secret_ref names, and that it may embed.",
+    403: "Check the token that secret_ref names, and that it may embed.",
+    404: "Check endpoint_url (it often ends in /v1/embeddings) and model.",
+    407: "The proxy asks for a login: put it into HTTPS_PROXY.",
+    429: f"Try again later; {_KEPT}",
+    503: f"Try again later; {_KEPT}",
+}
+
 log = logging.getLogger(__name__)
-
-
-class Dialect(Protocol):
-    """How one sort of server is spoken to."""
-
-    @property
-    def path(self) -> str:
-        """Added to the address."""
-
-    def request(self, texts: Sequence[str]) -> dict[str, object]:
-        """The JSON to send."""
-
-    def fault(self, status: int, said: str, address: str) -> EmbedderError | None:
-        """What an answer with this status means, where this sort of server means something particular by it."""
 
 
 class TooLong(EmbedderError):
     """The server calls the input too long."""
 
 
-class NetworkEmbedder(Embedder):
-    """Implements the ``Embedder`` port for a model behind an address. Sends nothing before :meth:`admit`.
-
-    Args:
-        client: The connection.
-        dialect: How to speak.
-        plan: The model, and how it wants to be asked.
-        batch: Texts in one request, at most.
-        at_once: Requests in flight, at most.
-        seconds: How long one request may take.
-
-    Attributes:
-        cut: How many texts were shortened because the model reads less.
-    """
+class HttpEmbedder(Embedder):
+    """Implements the ``Embedder`` port for a model behind an address. Sends nothing before :meth:`authorize`."""
 
     def __init__(
-        self, client: Client, dialect: Dialect, plan: EmbeddingPlan, *, batch: int, at_once: int, seconds: float
+        self,
+        dialect: Dialect,
+        address: str,
+        options: ModelOptions,
+        headers: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        self.cut = 0
-        self._client = client
+        self._client = EmbeddingClient(address, headers, dialect.start_server)
         self._dialect = dialect
-        self._plan = plan
-        self._batch = batch
-        self._at_once = at_once
-        self._seconds = seconds
-        self._proven = False
+        self._plan = known_models.plan(dialect.model, options)
+        self._batch = options.batch or dialect.batch
+        self._timeout = options.seconds or dialect.timeout
+        self._has_answered = False
+        self._has_truncated = False
 
     @property
     @override
@@ -107,39 +94,38 @@ class NetworkEmbedder(Embedder):
     def max_tokens(self) -> int:
         return self._plan.recipe.max_tokens - tokenizer.count(self._plan.recipe.passage)
 
-    def admit(self, route: Route) -> None:
-        """From now on send, along this route only."""
-        self._client.admit(route)
+    def authorize(self, route: Route) -> None:
+        """Allow requests along this route, and no longer along another."""
+        self._client.authorize(route)
 
     @override
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        return self._embed(texts, self._plan.recipe.passage, FOR_PASSAGES, self._seconds)
+        return self._embed(texts, self._plan.recipe.passage, FOR_PASSAGES, self._timeout)
 
     @override
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        seconds = min(self._seconds, QUESTION_SECONDS)
-        return self._embed(texts, self._plan.recipe.query, FOR_QUESTIONS, seconds)
+        return self._embed(texts, self._plan.recipe.query, FOR_QUERIES, min(self._timeout, QUERY_TIMEOUT))
 
-    def _embed(self, texts: Sequence[str], prefix: str, patience: RetryPolicy, seconds: float) -> Matrix:
-        made: list[Matrix] = [np.empty((0, self.space.dim), np.float32)]
-        batches = list(self._batches([self._fit(text, prefix) for text in texts]))
-        flight = RequestGroup(seconds)
-        # The first request to a server goes alone, so that a fault is met once and at once.
-        alone = 1 if not self._proven or len(batches) == 1 else 0
+    def _embed(self, texts: Sequence[str], prefix: str, policy: RetryPolicy, timeout: float) -> Matrix:
+        vectors: list[Matrix] = [np.empty((0, self.space.dim), np.float32)]
+        batches = list(self._batches([self._truncate(text, prefix) for text in texts]))
+        group = RequestGroup(timeout)
+        # The first request to a server goes alone, so that an error comes once and at once.
+        alone = 1 if not self._has_answered or len(batches) == 1 else 0
         try:
-            made += [self._rows(each, patience, flight) for each in batches[:alone]]
+            vectors += [self._embed_batch(batch, policy, group) for batch in batches[:alone]]
             if batches[alone:]:
-                made += self._side_by_side(batches[alone:], patience, flight)
+                vectors += self._embed_concurrently(batches[alone:], policy, group)
         except BaseException:
-            flight.stop()
+            group.stop()
             raise
-        return np.concatenate(made)
+        return np.concatenate(vectors)
 
-    def _side_by_side(
-        self, batches: Sequence[Sequence[str]], patience: RetryPolicy, flight: RequestGroup
+    def _embed_concurrently(
+        self, batches: Sequence[Sequence[str]], policy: RetryPolicy, group: RequestGroup
     ) -> list[Matrix]:
-        with ThreadPoolExecutor(min(self._at_once, len(batches)), "embed") as pool:
-            futures = [pool.submit(self._rows, each, patience, flight) for each in batches]
+        with ThreadPoolExecutor(min(self._dialect.at_once, len(batches)), "embed") as pool:
+            futures = [pool.submit(self._embed_batch, batch, policy, group) for batch in batches]
             try:
                 done, _ = wait(futures, return_when=FIRST_EXCEPTION)
                 for future in done:
@@ -147,7 +133,7 @@ class NetworkEmbedder(Embedder):
                 return [future.result() for future in futures]
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
-                flight.stop()
+                group.stop()
                 raise
 
     def _batches(self, texts: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -162,78 +148,81 @@ class NetworkEmbedder(Embedder):
         if batch:
             yield batch
 
-    def _fit(self, text: str, prefix: str) -> str:
-        """The text as it is sent: cut at what the model reads, with the words that belong before it."""
+    def _truncate(self, text: str, prefix: str) -> str:
+        """The text as it is sent: the prefix, then as much as the model reads after it."""
         whole = presentable(text)
         kept = head(whole, max(1, self._plan.recipe.max_tokens - tokenizer.FRAME - tokenizer.count(prefix)))
         if len(kept) < len(whole):
-            self._tell_cut(len(whole), len(kept))
+            self._log_truncation(len(whole), len(kept))
         return prefix + kept
 
-    def _rows(self, texts: Sequence[str], patience: RetryPolicy, flight: RequestGroup) -> Matrix:
+    def _embed_batch(self, texts: Sequence[str], policy: RetryPolicy, group: RequestGroup) -> Matrix:
         """One batch; in halves, down to single texts, where the server calls it too long."""
         try:
-            return self._ask(texts, patience, flight)
+            return self._request(texts, policy, group)
         except TooLong as error:
             if len(texts) == 1:
-                return self._shortened(texts[0], error, patience, flight)
+                return self._embed_shortened(texts[0], error, policy, group)
         middle = len(texts) // 2
-        return np.concatenate([self._rows(half, patience, flight) for half in (texts[:middle], texts[middle:])])
+        return np.concatenate([self._embed_batch(half, policy, group) for half in (texts[:middle], texts[middle:])])
 
-    def _shortened(self, text: str, error: TooLong, patience: RetryPolicy, flight: RequestGroup) -> Matrix:
-        for halvings in range(1, LONGEST_CUTS + 1):
+    def _embed_shortened(self, text: str, error: TooLong, policy: RetryPolicy, group: RequestGroup) -> Matrix:
+        for halvings in range(1, MAX_HALVINGS + 1):
             kept = text[: len(text) >> halvings]
             if not kept:
                 break
             try:
-                made = self._ask([kept], patience, flight)
+                vector = self._request([kept], policy, group)
             except TooLong as still:
                 error = still
                 continue
-            self._tell_cut(len(text), len(kept))
-            return made
+            self._log_truncation(len(text), len(kept))
+            return vector
         raise EmbedderError(error.what, f"Set max_tokens below {self._plan.recipe.max_tokens}.") from error
 
-    def _tell_cut(self, had: int, kept: int) -> None:
-        self.cut += 1
-        told = log.warning if self.cut == 1 else log.info
-        told("%s reads less than a whole text of %d characters: its first %d were sent", self.space.model, had, kept)
+    def _log_truncation(self, characters: int, kept: int) -> None:
+        level = logging.INFO if self._has_truncated else logging.WARNING
+        self._has_truncated = True
+        log.log(
+            level,
+            "%s does not read a whole text of %d characters: its first %d were sent",
+            self.space.model,
+            characters,
+            kept,
+        )
 
-    def _ask(self, texts: Sequence[str], patience: RetryPolicy, flight: RequestGroup) -> Matrix:
+    def _request(self, texts: Sequence[str], policy: RetryPolicy, group: RequestGroup) -> Matrix:
         """One request, repeated where that can help."""
-        body = json.dumps(self._dialect.request(texts)).encode("ascii")
-        most = responses.most_bytes(len(texts), self.space.dim)
+        request = self._dialect.request(texts)
+        if self._plan.ask_dim is not None:
+            request["dimensions"] = self._plan.ask_dim
+        body = json.dumps(request).encode("ascii")
+        most_bytes = responses.most_bytes(len(texts), self.space.dim)
+        response = send_with_retries(
+            lambda: self._client.post(self._dialect.path, body, most_bytes, group),
+            policy,
+            group,
+            self.address,
+            has_answered=self._has_answered,
+            is_final=_is_too_long,
+        )
+        if not 200 <= response.status < 300:
+            raise self._error(response)
+        answer = responses.parse(response.body, self.address)
+        vectors = responses.vectors(answer, len(texts), self.space.dim, self.address)
+        self._has_answered = True
+        return vectors
 
-        def send() -> Reply:
-            return self._client.post(self._dialect.path, body, most, flight)
-
-        reply = persist(send, patience, flight, self.address, proven=self._proven, lasting=_is_too_long)
-        if not 200 <= reply.status < 300:
-            raise self._explain(reply)
-        made = responses.vectors(responses.parse(reply.body, self.address), len(texts), self.space.dim, self.address)
-        self._proven = True
-        return made
-
-    def _explain(self, reply: Reply) -> EmbedderError:
-        said = responses.shorten(self._client.hide(responses.message(reply.body)))
-        about = f"{self.address} answers with status {reply.status}" + (f": {said}" if said else "")
-        if _is_too_long(reply):
-            return TooLong(about)
-        own = self._dialect.fault(reply.status, said, self.address)
-        if own is not None:
-            return own
-        if reply.status in (401, 403):
-            return EmbedderUnavailable(about, "Check the token that secret_ref names, and that it may embed.")
-        if reply.status == 407:
-            return EmbedderUnavailable(about, "The proxy asks for a login: put it into HTTPS_PROXY.")
-        if reply.status == 404:
-            return EmbedderUnavailable(about, "Check endpoint_url (it often ends in /v1/embeddings) and model.")
-        if reply.status in (429, 503):
-            return EmbedderUnavailable(about, "Try again later; what was done so far is kept.")
-        return EmbedderUnavailable(about, "Its own log may say more; what was done so far is kept.")
+    def _error(self, response: HttpResponse) -> EmbedderError:
+        message = responses.shorten(self._client.hide(responses.message(response.body)))
+        what = f"{self.address} answers with status {response.status}" + (f": {message}" if message else "")
+        if _is_too_long(response):
+            return TooLong(what)
+        fix = _STATUS_FIXES.get(response.status, f"Its own log may say more; {_KEPT}")
+        return self._dialect.error(response.status, message, self.address) or EmbedderUnavailable(what, fix)
 
 
-def _is_too_long(reply: Reply) -> bool:
-    if reply.status == 413:
+def _is_too_long(response: HttpResponse) -> bool:
+    if response.status == 413:
         return True
-    return reply.status in _LENGTH_STATUSES and bool(_TOO_LONG.search(responses.message(reply.body)))
+    return response.status in _LENGTH_STATUSES and bool(_TOO_LONG.search(responses.message(response.body)))

@@ -6,53 +6,15 @@ Ollama's documentation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
-from outcrop.embedders import known_models
-from outcrop.embedders.http.client import Client
-from outcrop.embedders.http.embedder import NetworkEmbedder
-from outcrop.embedders.known_models import ModelOptions
+from outcrop.core.protocols import override
+from outcrop.embedders.http.endpoint import Dialect
 from outcrop.errors import EmbedderError, EmbedderUnavailable
 
 MODEL = "nomic-embed-text"
 PORT = 11434
 ADDRESS = f"http://127.0.0.1:{PORT}"
-
-# Texts in a request. On a machine without a graphics card that is a few seconds, well under any time limit.
-BATCH = 16
-
-# One that is computed and one that is ready: more would only wait inside the server.
-AT_ONCE = 2
-
-# A request may have to wait for the model to be loaded.
-SECONDS = 120.0
-
-START = "Start Ollama: ollama serve (to install it: https://ollama.com/download)."
-
-
-NO_WISHES = ModelOptions()
-
-
-def make(
-    model: str | None = None,
-    address: str = ADDRESS,
-    wishes: ModelOptions = NO_WISHES,
-    headers: Callable[[], Mapping[str, str]] = dict,
-) -> NetworkEmbedder:
-    """An embedder for a model of Ollama. Sends nothing, and will not before it is admitted.
-
-    Args:
-        model: As ``ollama list`` names it.
-        address: Of the server, without ``/api/embed``.
-        wishes: What the user wants otherwise.
-        headers: Sent with every request.
-    """
-    plan = known_models.plan(model or MODEL, wishes)
-    dialect = _Dialect((model or MODEL).removesuffix(":latest"), plan.ask_dim)
-    client = Client(address, headers, START)
-    return NetworkEmbedder(
-        client, dialect, plan, batch=wishes.batch or BATCH, at_once=AT_ONCE, seconds=wishes.seconds or SECONDS
-    )
 
 
 def address_of(host: str) -> str:
@@ -77,29 +39,38 @@ def address_of(host: str) -> str:
     return f"{scheme}://{name or '127.0.0.1'}:{port}{slash}{path}".rstrip("/")
 
 
-class _Dialect:
+class Ollama(Dialect):
+    """Ollama's requests and errors."""
+
     path = "/api/embed"
+    # A few seconds on a machine without a graphics card, well below the timeout.
+    batch = 16
+    # One that is computed and one that is ready; more would only wait inside the server.
+    at_once = 2
+    # A request may have to wait until the model is loaded.
+    timeout = 120.0
+    start_server = "Start Ollama: ollama serve (to install it: https://ollama.com/download)."
 
-    def __init__(self, model: str, ask_dim: int | None) -> None:
-        self._model = model
-        self._ask_dim = ask_dim
+    def __init__(self, model: str | None) -> None:
+        super().__init__((model or MODEL).removesuffix(":latest"))
 
+    @override
     def request(self, texts: Sequence[str]) -> dict[str, object]:
         # Some versions ignore truncate, either way; false asks for an error instead of a silent cut where it works.
-        body: dict[str, object] = {"model": self._model, "input": list(texts), "truncate": False}
-        return body if self._ask_dim is None else body | {"dimensions": self._ask_dim}
+        return super().request(texts) | {"truncate": False}
 
-    def fault(self, status: int, said: str, address: str) -> EmbedderError | None:
-        if status == 404 and "not found" in said and "page not found" not in said:
+    @override
+    def error(self, status: int, message: str, address: str) -> EmbedderError | None:
+        if status == 404 and "not found" in message and "page not found" not in message:
             return EmbedderUnavailable(
-                f"Ollama at {address} has no model {self._model}", f"Run: ollama pull {self._model}"
+                f"Ollama at {address} has no model {self.model}", f"Run: ollama pull {self.model}"
             )
         if status == 404:
             return EmbedderUnavailable(
                 f"the server at {address} has no /api/embed", "Check the address; if it is Ollama, update it."
             )
-        if "does not support embed" in said:
+        if "does not support embed" in message:
             return EmbedderUnavailable(
-                f"{self._model} is not an embedding model", f"Choose one, for example: ollama pull {MODEL}"
+                f"{self.model} is not an embedding model", f"Choose one, for example: ollama pull {MODEL}"
             )
         return None

@@ -1,4 +1,4 @@
-"""From the bytes that a server sent to unit vectors, or to the name of what is wrong with them."""
+"""From the bytes that a server sent to unit vectors, or to an error that names what is wrong with them."""
 
 from __future__ import annotations
 
@@ -12,24 +12,22 @@ from outcrop.core.protocols import Matrix
 from outcrop.core.vectors import normalise
 from outcrop.errors import BadEmbedding, DimensionMismatch
 
-# Of JSON: a float has at most 25 characters, and an indented list adds its own.
-BYTES_A_NUMBER = 64
+# In JSON: a float has at most 25 characters, and an indented list adds its own.
+BYTES_PER_NUMBER = 64
 
 SPARE_BYTES = 1 << 20
 
-# Characters of a server's own words that a message repeats.
+# Characters of a server's message that ours repeats.
 EXCERPT = 200
 
 _FIX = "Check the address and the model; outcrop embedder test makes one call and shows what comes back."
 
 
 def most_bytes(texts: int, dim: int) -> int:
-    """How large an honest answer can be."""
-    return SPARE_BYTES + texts * max(dim, 1024) * BYTES_A_NUMBER
+    return SPARE_BYTES + texts * max(dim, 1024) * BYTES_PER_NUMBER
 
 
 def parse(body: bytes, address: str) -> object:
-    """The JSON in an answer."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -38,31 +36,23 @@ def parse(body: bytes, address: str) -> object:
 
 
 def vectors(answer: object, texts: int, dim: int, address: str) -> Matrix:
-    """The vectors in an answer, in the order of the texts.
+    """The vectors in an answer, in the order of the texts: float32 ``[texts, dim]``, L2-normalised.
 
-    Two shapes are understood: ``{"embeddings": [[…]]}`` and ``{"data": [{"embedding": […], "index": 0}]}``.
-
-    Args:
-        answer: Parsed JSON.
-        texts: How many were sent.
-        dim: How long the vectors have to be.
-        address: For the messages.
-
-    Returns:
-        float32 ``[texts, dim]``, L2-normalised.
+    It has one of two shapes: ``{"embeddings": [[…]]}`` or ``{"data": [{"embedding": […], "index": 0}]}``.
     """
     rows = _rows(answer, address)
     if len(rows) != texts:
         raise BadEmbedding(f"{address} sent {len(rows)} vectors for {texts} texts", _FIX)
     lengths = {_length(row, f"vector {number} of {texts}", address) for number, row in enumerate(rows)}
     if len(lengths) > 1:
-        told = ", ".join(map(str, sorted(lengths)))
-        raise BadEmbedding(f"{address} sent vectors of different lengths ({told})", _FIX)
+        raise BadEmbedding(
+            f"{address} sent vectors of different lengths ({', '.join(map(str, sorted(lengths)))})", _FIX
+        )
     if lengths != {dim}:
-        told = str(*lengths)
+        (length,) = lengths
         raise DimensionMismatch(
-            f"{address} sends vectors of {told} dimensions, but {dim} are expected",
-            f"Set dim = {told} if this is the model you want, and index again.",
+            f"{address} sends vectors of {length} dimensions, but {dim} are expected",
+            f"Set dim = {length} if this is the model you want, and index again.",
         )
     try:
         with np.errstate(over="ignore"):
@@ -74,32 +64,27 @@ def vectors(answer: object, texts: int, dim: int, address: str) -> Matrix:
 
 
 def message(body: bytes) -> str:
-    """What a server says about an error, on one line; empty where it says nothing readable."""
+    """A server's own error message on one line; empty where it sends nothing readable."""
     try:
-        said: object = json.loads(body)
+        found: object = json.loads(body)
     except (ValueError, RecursionError):
-        said = "" if body.lstrip()[:1] == b"<" else body.decode("utf-8", "replace")
-    for name in ("error", "message", "detail"):
-        if isinstance(said, dict) and said.get(name):
-            said = said[name]
-    if isinstance(said, dict) and said.get("message"):
-        said = said["message"]
-    return re.sub(r"\s+", " ", said if isinstance(said, str) else json.dumps(said)).strip()
+        found = "" if body.lstrip()[:1] == b"<" else body.decode("utf-8", "replace")
+    for name in ("error", "message", "detail", "message"):
+        if isinstance(found, dict) and found.get(name):
+            found = found[name]
+    return re.sub(r"\s+", " ", found if isinstance(found, str) else json.dumps(found)).strip()
 
 
 def shorten(line: str) -> str:
-    """As much of a server's words as a message repeats."""
     return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"
 
 
 def _length(row: object, name: str, address: str) -> int:
-    """Of one vector, which has to be a list of numbers."""
     if not isinstance(row, list) or not row:
         raise BadEmbedding(f"{address} sent {_noun(row)} where {name} should be", _FIX)
-    strange = {*map(type, row)} - {int, float}
-    if strange:
-        odd = next(each for each in row if type(each) in strange)
-        raise BadEmbedding(f"{address} sent {_noun(odd)} in {name}", _FIX)
+    if not {*map(type, row)} <= {int, float}:
+        wrong = next(each for each in row if type(each) not in (int, float))
+        raise BadEmbedding(f"{address} sent {_noun(wrong)} in {name}", _FIX)
     return len(row)
 
 
@@ -114,13 +99,12 @@ def _rows(answer: object, address: str) -> Sequence[object]:
 
 def _in_order(data: list[dict[str, object]], address: str) -> list[dict[str, object]]:
     """By ``index``, where the items have one: nothing says that they come in the order of the texts."""
-    places = [item.get("index") for item in data]
-    if all(place is None for place in places):
+    if all(item.get("index") is None for item in data):
         return data
-    by_place = {place: item for place, item in zip(places, data, strict=True) if type(place) is int}
-    if sorted(by_place) != list(range(len(data))):
+    by_index = {index: item for item in data if type(index := item.get("index")) is int}
+    if sorted(by_index) != list(range(len(data))):
         raise BadEmbedding(f"{address} sent vectors whose index does not count from 0 to {len(data) - 1}", _FIX)
-    return [by_place[place] for place in range(len(data))]
+    return [by_index[index] for index in range(len(data))]
 
 
 def _noun(value: object) -> str:

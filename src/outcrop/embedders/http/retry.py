@@ -1,7 +1,8 @@
-"""Which answers are worth asking again, how long to wait before that, and saying so while it lasts."""
+"""Which answers are worth another attempt, after how long a pause; each further attempt is logged."""
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import logging
 import random
@@ -9,8 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from outcrop.embedders.http.client import Broken, Reply, RequestGroup
-from outcrop.embedders.http.connection import Unreachable
+from outcrop.embedders.http.client import HttpResponse
+from outcrop.embedders.http.connection import Broken, RequestGroup, Unreachable
 from outcrop.errors import EmbedderTimeout, EmbedderUnavailable
 
 # Seconds before the second, third and fourth attempt.
@@ -19,101 +20,81 @@ PAUSES = (0.3, 1.0, 3.0)
 BUSY = frozenset({429, 503})
 FAILING = frozenset({408, 425, 500, 502, 504}) | BUSY
 
-# A server that limits the rate has to be asked more often than one that fails.
+# A server that limits the rate needs more attempts than one that fails.
 BUSY_ATTEMPTS = 8
 
 # Share by which pauses differ, so that batches sent at once do not come back at once.
-SPREAD = 0.2
+JITTER = 0.2
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How much waiting an answer is worth.
-
-    Attributes:
-        attempts: How often to try what fails.
-        pause: Longest single wait that a server may ask for, in seconds.
-    """
+    """Attempts at most, and the longest pause in seconds that a server may ask for."""
 
     attempts: int
-    pause: float
+    longest_pause: float
 
 
-FOR_PASSAGES = RetryPolicy(attempts=len(PAUSES) + 1, pause=60.0)
-# Somebody waits, and keywords answer at once.
-FOR_QUESTIONS = RetryPolicy(attempts=2, pause=2.0)
+FOR_PASSAGES = RetryPolicy(attempts=len(PAUSES) + 1, longest_pause=60.0)
+# A user waits, and keywords answer at once.
+FOR_QUERIES = RetryPolicy(attempts=2, longest_pause=2.0)
 
 
-def persist(
-    send: Callable[[], Reply],
-    patience: RetryPolicy,
-    flight: RequestGroup,
+def send_with_retries(
+    send: Callable[[], HttpResponse],
+    policy: RetryPolicy,
+    group: RequestGroup,
     address: str,
     *,
-    proven: bool,
-    lasting: Callable[[Reply], bool],
-) -> Reply:
+    has_answered: bool,
+    is_final: Callable[[HttpResponse], bool],
+) -> HttpResponse:
     """Send until there is an answer that waiting would not change.
 
-    Nothing that failed is silent: each attempt that will be repeated is logged at once.
-
-    Args:
-        send: Makes one request.
-        patience: How much waiting it is worth.
-        flight: Waits end when it is stopped.
-        address: For the messages.
-        proven: Whether the server ever answered in this session. One that never did is not waited for.
-        lasting: Whether an answer with a status of failure is final all the same.
+    ``has_answered`` says whether the server ever answered in this session: one that never did is not waited for.
+    ``is_final`` says whether an answer with a status of failure is final all the same.
     """
     attempt = 0
     while True:
         attempt += 1
+        pause = PAUSES[min(attempt, len(PAUSES)) - 1]
         try:
-            reply = send()
+            response = send()
         except (Broken, Unreachable, EmbedderTimeout) as error:
-            if flight.stopped.is_set() or attempt >= _worth(error, patience, proven=proven):
+            if group.stopped.is_set() or attempt >= _attempts_without_answer(error, policy, has_answered):
                 raise
-            _wait(PAUSES[min(attempt, len(PAUSES)) - 1], error.what, flight)
-            continue
-        if reply.status not in FAILING or lasting(reply):
-            return reply
-        attempts = max(BUSY_ATTEMPTS, patience.attempts) if reply.status in BUSY and proven else patience.attempts
-        if flight.stopped.is_set() or attempt >= attempts:
-            return reply
-        asked = _asked_pause(reply)
-        if asked is not None and asked > patience.pause:
-            raise EmbedderUnavailable(
-                f"{address} is busy (status {reply.status}) and asks to wait {asked:.0f} s",
-                "Try again then; what was done so far is kept.",
-            )
-        pause = asked if asked is not None else PAUSES[min(attempt, len(PAUSES)) - 1]
-        _wait(pause, f"{address} answers with status {reply.status}", flight)
+            reason = error.what
+        else:
+            if response.status not in FAILING or is_final(response):
+                return response
+            busy = response.status in BUSY and has_answered
+            if group.stopped.is_set() or attempt >= (max(BUSY_ATTEMPTS, policy.attempts) if busy else policy.attempts):
+                return response
+            asked = _retry_after(response)
+            if asked is not None and asked > policy.longest_pause:
+                raise EmbedderUnavailable(
+                    f"{address} is busy (status {response.status}) and asks to wait {asked:.0f} s",
+                    "Try again then; what was done so far is kept.",
+                )
+            pause = pause if asked is None else asked
+            reason = f"{address} answers with status {response.status}"
+        log.warning("%s; trying again in %.1f s", reason, pause)
+        group.stopped.wait(pause * (1 + JITTER * random.random()))
 
 
-def _worth(error: EmbedderUnavailable, patience: RetryPolicy, *, proven: bool) -> int:
-    """How often to try when there was no answer at all."""
-    if not proven:
+def _attempts_without_answer(error: EmbedderUnavailable, policy: RetryPolicy, has_answered: bool) -> int:
+    if not has_answered:
         return 2 if isinstance(error, Broken) else 1
-    return min(2, patience.attempts) if isinstance(error, EmbedderTimeout) else patience.attempts
+    return min(2, policy.attempts) if isinstance(error, EmbedderTimeout) else policy.attempts
 
 
-def _wait(seconds: float, what: str, flight: RequestGroup) -> None:
-    log.warning("%s; trying again in %.1f s", what, seconds)
-    flight.stopped.wait(seconds * (1 + SPREAD * random.random()))
-
-
-def _asked_pause(reply: Reply) -> float | None:
+def _retry_after(response: HttpResponse) -> float | None:
     """Seconds that ``Retry-After`` asks for, as a number or as a date."""
-    text = reply.headers.get("retry-after", "").strip()
-    if not text:
-        return None
-    try:
+    text = response.headers.get("retry-after", "").strip()
+    with contextlib.suppress(ValueError):
         return max(0.0, float(text)) if float(text) < float("inf") else None
-    except ValueError:
-        pass
-    try:
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
         return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return None
+    return None

@@ -24,7 +24,7 @@ from outcrop.sources.ignore import PathFilter, Rules, compile_globs, compile_rul
 from outcrop.sources.options import Options
 from outcrop.sources.paths import IGNORE_FILE, to_slug, to_text
 from outcrop.sources.selection import Collector, FileSource
-from outcrop.vcs.fossil import Blob, FossilLocation, content, is_repository, look_up, opened, setting
+from outcrop.vcs.fossil import FossilBlob, FossilLocation, content, is_repository, look_up, opened, setting
 from outcrop.vcs.fossil_artifacts import FileCard
 
 # Contents of files read before the first of them is handed on.
@@ -124,7 +124,7 @@ class FossilSource(FileSource, Withholding):
         return collector
 
     def _read(
-        self, database: sqlite3.Connection, ref: Ref, blob: Blob | None, public: PublicArtifacts | None
+        self, database: sqlite3.Connection, ref: Ref, blob: FossilBlob | None, public: PublicArtifacts | None
     ) -> Artifact | Skipped:
         name = ref.path or ref.hash
         try:
@@ -151,7 +151,7 @@ def _is_structured(ref: Ref) -> bool:
     return ref.size is None
 
 
-def _refuse_blob(path: str, blob: Blob | None, limit: int) -> Skipped | None:
+def _refuse_blob(path: str, blob: FossilBlob | None, limit: int) -> Skipped | None:
     if blob is None or blob.size < 0:
         return Skipped(path, SkipReason.UNREADABLE, "its content never arrived in this copy of the repository")
     if blob.private or blob.shunned:
@@ -159,7 +159,9 @@ def _refuse_blob(path: str, blob: Blob | None, limit: int) -> Skipped | None:
     return refuse_size(path, blob.size, limit)
 
 
-def _rules(database: sqlite3.Connection, files: Sequence[FileCard], blobs: Mapping[str, Blob]) -> Mapping[bytes, Rules]:
+def _rules(
+    database: sqlite3.Connection, files: Sequence[FileCard], blobs: Mapping[str, FossilBlob]
+) -> Mapping[bytes, Rules]:
     """The check-in's own ignore files, by folder."""
     rules: dict[bytes, Rules] = {}
     for file in files:
