@@ -58,7 +58,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def at(path: Path, worktree: str = "") -> SqliteStore:
-    return SqliteStore(path, worktree, guest=path.suffix == ".fossil")
+    return SqliteStore(path, worktree, shared=path.suffix == ".fossil")
 
 
 @pytest.fixture

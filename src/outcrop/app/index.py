@@ -99,7 +99,7 @@ class Index:
         self.embedder = make_embedder(settings, consent)
         self.consent = consent
         self.store = SqliteStore(
-            settings.store or source.store_path(), source.worktree, guest=_is_shared(settings.store, source)
+            settings.store or source.store_path(), source.worktree, shared=_is_shared(settings.store, source)
         )
 
     def __enter__(self) -> Self:
@@ -253,7 +253,7 @@ class Index:
         # Somebody who keeps the index elsewhere has not asked for blobs in the repository.
         publisher = None if self.settings.store or corpus is not None else service.publisher(self.source, self.store)
         report = build(self.source, self.store, self.embedder, progress, publisher, scope)
-        if self.store.file.guest:
+        if self.store.is_shared:
             service.warn_of_readers(self.source, self.store.names().kinds)
         return report
 

@@ -214,7 +214,7 @@ class _Task:
 
         with self._opened() as index:
             shared = index.store
-            store = SqliteStore(shared.path, shared.worktree, guest=shared.file.guest)
+            store = SqliteStore(shared.path, shared.worktree, shared=shared.is_shared)
             reason = "the search by meaning did not come back in time"
             try:
                 answer = find_by_words(self._question(Mode.KEYWORD), store, index.source, reason)

@@ -191,7 +191,7 @@ def _bring(index: Index, peer: Peer, project: Project, report: Report) -> Import
 
     with index.store.writing():
         brought = copy.bring(index.store, project, Material(members, known, read), report)
-    if index.store.file.guest:
+    if index.store.is_shared:
         service.warn_of_readers(index.source, index.store.names().kinds)
     return brought
 
