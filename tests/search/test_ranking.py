@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from outcrop.core.model import Kind
+from outcrop.search.parse import parse
 from outcrop.search.ranking import Candidate, rank
 
 
@@ -25,11 +26,11 @@ def candidate(id: int, path: str = "", name: str | None = None, **more: object) 
 
 
 def order(question: str, *candidates: Candidate) -> list[int]:
-    return [item.id for item in rank(question, candidates)]
+    return [item.id for item in rank(parse(question), candidates)]
 
 
 def reasons(question: str, *candidates: Candidate) -> dict[int, set[str]]:
-    return {item.id: {why for why, _ in item.reasons} for item in rank(question, candidates)}
+    return {item.id: {why for why, _ in item.reasons} for item in rank(parse(question), candidates)}
 
 
 def test_equals_stand_in_the_order_of_their_ids() -> None:

@@ -226,7 +226,7 @@ KILLS = {
     "writing": (PHASE.format("writing"), ""),
     "inside the first transaction": (
         "index.build()",
-        INSIDE.format(module="outcrop.stores.sqlite.membership", name="change"),
+        INSIDE.format(module="outcrop.stores.sqlite.membership", name="apply"),
     ),
     "inside the last transaction": (
         "index.build()",

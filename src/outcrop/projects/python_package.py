@@ -12,7 +12,7 @@ from outcrop.core.model import Filter, Kind, Part, Skipped
 from outcrop.core.reports import Progress
 from outcrop.core.rows import IMPORTED, Digested, Entry, Member, Project, StoredArtifact
 from outcrop.errors import SourceError
-from outcrop.indexing.build import EmbeddingCounts, embed_pending
+from outcrop.indexing.build import embed_pending
 from outcrop.indexing.ingest import Report, digest
 from outcrop.indexing.scope import corpus_of
 from outcrop.projects import copy, python_api, python_env
@@ -76,10 +76,9 @@ def bring(index: Index, found: FoundPackage, project: Project, report: Report) -
         raise SourceError(f"{found.item} has no public names that are described in Python source")
     # Without its revision until all is embedded, so that an import that was stopped does not look complete.
     brought = copy.bring(store, replace(project, revision=""), _material(reading), report)
-    tally = EmbeddingCounts()
-    embed_pending(store, index.embedder, tally, report, Filter(projects=(project.name,)))
+    counts = embed_pending(store, index.embedder, report, Filter(projects=(project.name,)))
     store.place_project(project, _members(reading))
-    return Done(brought, tally.embedded, reading.skipped)
+    return Done(brought, counts.embedded, reading.skipped)
 
 
 def _material(reading: Reading) -> Material:

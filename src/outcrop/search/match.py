@@ -1,8 +1,4 @@
-"""Matching many against many: everything is embedded up front, and what is left is arithmetic.
-
-For hosts that choose among capabilities, tools or notes for each step of a plan: a loop over steps asks for scores and
-never waits for a model.
-"""
+"""Matching many documents against many queries, for hosts that choose a tool or a note for each step of a plan."""
 
 from __future__ import annotations
 
@@ -19,12 +15,7 @@ OFF = "the hash embedder matches shared words, not meaning: its scores could onl
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A document that suits a query.
-
-    Attributes:
-        document: Its place in the documents that were given.
-        score: Dot product of unit vectors, 0 to 1.
-    """
+    """A document by its place among those that were given, with its dot product with a query, 0 to 1."""
 
     document: int
     score: float
@@ -48,14 +39,7 @@ class Matches:
 
 
 def match(documents: Sequence[str], queries: Sequence[str], embedder: Embedder, k: int = 1) -> Matches:
-    """Score every document for every query. Equal texts are embedded once.
-
-    Args:
-        documents: What can be chosen.
-        queries: What it is chosen for.
-        embedder: A real model.
-        k: How many best documents to name for each query.
-    """
+    """Score every document for every query, and name the ``k`` best of each. Equal texts are embedded once."""
     if k < 1:
         raise UsageError(f"k is {k}", "Ask for at least 1 document")
     for noun, texts in (("document", documents), ("query", queries)):
@@ -74,7 +58,7 @@ def match(documents: Sequence[str], queries: Sequence[str], embedder: Embedder, 
 
 
 def off(queries: Sequence[str]) -> Matches:
-    """The answer of an embedder that knows nothing of meaning."""
+    """The answer of an embedder that compares no meaning."""
     return Matches(None, ((),) * len(queries), None, OFF)
 
 
