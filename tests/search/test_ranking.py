@@ -126,7 +126,7 @@ def test_what_is_quoted_stands_first_word_for_word() -> None:
 
 def test_reasons_add_up_to_the_points() -> None:
     parts = [candidate(1, "tests/test_pool.py", "drain", keyword=2.0, text='the "drain" of a pool'), candidate(2)]
-    for item in rank('how does "drain" work', parts):
+    for item in rank(parse('how does "drain" work'), parts):
         value = 0.0
         for _, amount in item.reasons:
             value = value + float(amount[1:]) if amount[0] == "+" else value * float(amount[1:])
