@@ -48,7 +48,7 @@ bench-quality: setup
 	$(BENCHMARK)/quality.py $(if $(FILES),--files $(FILES)) $(addprefix --kind ,$(KIND)) $(addprefix --against ,$(AGAINST)) \
 	  $(if $(FIGURE),--figure $(FIGURE)) $(if $(CHOOSE),--choose) $(if $(SCORES),--scores $(SCORES))
 
-check:
+check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

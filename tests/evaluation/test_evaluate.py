@@ -29,7 +29,7 @@ from outcrop.evaluation import metrics
 from outcrop.evaluation.bootstrap import Verdict, difference, interval
 from outcrop.evaluation.evaluate import EvaluatedEmbedder, document_name, documents, evaluate
 from outcrop.evaluation.judgements import Judgement, read
-from outcrop.evaluation.labels import LabelIndex, Part, PassageRef, Target, merged, names
+from outcrop.evaluation.labels import LabelIndex, LabelPart, PassageRef, Target, merged, names
 from outcrop.evaluation.metrics import Scores, score
 from outcrop.surfaces.cli.program import main
 from outcrop.text.terms import query_words
@@ -201,7 +201,7 @@ SPOTS = [
 )
 def test_a_label_means_the_passages_that_it_names(label: str, meant: list[int] | None) -> None:
     target = LabelIndex.of(SPOTS).find(label, 1)
-    held = None if target is None else [at for at, spot in enumerate(SPOTS) if target.holds(spot)]
+    held = None if target is None else [at for at, ref in enumerate(SPOTS) if target.holds(ref)]
     assert held == meant
 
 
@@ -266,12 +266,12 @@ def test_the_lines_of_a_definition_are_those_that_it_takes(
 
 
 def test_one_file_at_two_paths_is_one_answer_with_the_better_grade() -> None:
-    atlas = LabelIndex.of(SPOTS)
-    found = [atlas.find(label, grade) for label, grade in (("docs/a.md", 1), ("docs/copy.md", 3), ("docs/a.md:2", 1))]
+    found = LabelIndex.of(SPOTS)
+    found = [found.find(label, grade) for label, grade in (("docs/a.md", 1), ("docs/copy.md", 3), ("docs/a.md:2", 1))]
     kept = merged(target for target in found if target is not None)
     assert [(target.label, target.grade, target.part) for target in kept] == [
-        ("docs/copy.md", 3, Part()),
-        ("docs/a.md:2", 1, Part((2, 2))),
+        ("docs/copy.md", 3, LabelPart()),
+        ("docs/a.md:2", 1, LabelPart((2, 2))),
     ]
 
 
@@ -283,7 +283,7 @@ def at(path: str, first: int, last: int) -> PassageRef:
 
 
 def wanted(label: str, grade: int = 1, *, lines: tuple[int, int] | None = None) -> Target:
-    return Target(label, grade, frozenset({("", label)}), Part(lines))
+    return Target(label, grade, frozenset({("", label)}), LabelPart(lines))
 
 
 def test_by_file_a_files_later_hits_take_no_place() -> None:
@@ -362,7 +362,7 @@ def test_lines_of_ones_own(tmp_path: Path) -> None:
         ('{"query": "q", "relevant": ["a"], "corpus": ["a", null]}', "corpus is"),
         ('{"query": "q", "relevant": ["a"], "id": {}}', "{} is no id"),
         ('{"query": "q", "relevant": ["a"], "id": ""}', '"" is no id'),
-        ('{"query": "q", "relevant": ["a"], "id": "first"}', "stands in line 1 already"),
+        ('{"query": "q", "relevant": ["a"], "id": "first"}', "is used in line 1 already"),
         ("first 0 a 1", "not valid JSON"),
         ("\0", "this is no text"),
     ],
@@ -414,7 +414,7 @@ def test_judgements_with_a_header_have_three_columns(tmp_path: Path) -> None:
         ("1 0 a 1001\n", "1\tq\n", "qrels, line 1: the grade of 'a' is 1001"),
         ("query-id\tcorpus-id\tscore\n1 a 1\n", "1\tq\n", "qrels, line 2: this is neither"),
         ("1 0 a 1\n", "1 q\n", "topics, line 1: there is no question"),
-        ("1 0 a 1\n", "1\tq\n1\tq\n", "topics, line 2: the id '1' stands in line 1 already"),
+        ("1 0 a 1\n", "1\tq\n1\tq\n", "topics, line 2: the id '1' is used in line 1 already"),
         ("1 0 a 1\n", '{"id": "1"}\n', "topics, line 1: there is no question"),
         ("1 0 a 1\n", "2\tq\n", "has none of the ids"),
     ],
@@ -737,7 +737,7 @@ def test_a_copy_answers_as_the_index_does(index: outcrop.Index) -> None:
             vector = index.embedder.embed_queries([query])[0]
             assert copy.nearest(vector, 9, EVERYTHING) == index.store.nearest(vector, 9, EVERYTHING)
         assert copy.passage_refs(EVERYTHING) == index.store.passage_refs(EVERYTHING)
-        assert {spot.paths for spot in copy.passage_refs(Filter(kinds=(Kind.CODE,)))} == {
+        assert {ref.paths for ref in copy.passage_refs(Filter(kinds=(Kind.CODE,)))} == {
             ("src/kettle.py",),
             ("src/walrus.py",),
         }
@@ -782,16 +782,16 @@ def test_settings_of_one_embedder_are_none_of_anothers() -> None:
 
 
 def test_an_artifact_is_whole_again_with_every_line_in_its_place(root: Path) -> None:
-    text = "# Long\n\n" + "".join(f"## Part {n}\n\n{'word ' * 120}\n\n\n\n" for n in range(30))
+    text = "# Long\n\n" + "".join(f"## LabelPart {n}\n\n{'word ' * 120}\n\n\n\n" for n in range(30))
     (root / "docs" / "long.md").write_text(text)
     with outcrop.open(root) as index:
         index.build()
-        places = [spot for spot in index.store.passage_refs(EVERYTHING) if spot.paths == ("docs/long.md",)]
+        places = [ref for ref in index.store.passage_refs(EVERYTHING) if ref.paths == ("docs/long.md",)]
         assert len(places) > 10
         whole, form = index.store.text_of(places[0].artifact)
         assert form == "markdown"
         assert [line.rstrip() for line in whole.split("\n")] == [line.rstrip() for line in text.rstrip().split("\n")]
-        assert lines_of(whole, form, "Part 7") == (3 + 7 * 6, 8 + 7 * 6)
+        assert lines_of(whole, form, "LabelPart 7") == (3 + 7 * 6, 8 + 7 * 6)
 
 
 # -- the command ------------------------------------------------------------------------------------------------------

@@ -13,11 +13,11 @@ from python_packages import PACKAGE_FILES, environment, package
 
 from outcrop.core.model import Chunk, Kind, SkipReason
 from outcrop.errors import SourceError, UsageError
-from outcrop.projects.python_api import Reading, read_api
+from outcrop.projects.python_api import PublicNames, read_api
 from outcrop.projects.python_env import Package, find_interpreter, find_package
 
 
-def named(reading: Reading) -> dict[str, tuple[str, Chunk]]:
+def named(reading: PublicNames) -> dict[str, tuple[str, Chunk]]:
     return {str(chunk.name): (str(file.ref.path), chunk) for file in reading.files for chunk in file.chunks}
 
 

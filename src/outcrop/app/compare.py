@@ -71,16 +71,16 @@ def compare(
     state = store.state()
     held = None if state is None else state.space
 
-    def contestant(name: str, embedder: Embedder) -> EvaluatedEmbedder:
+    def candidate(name: str, embedder: Embedder) -> EvaluatedEmbedder:
         return EvaluatedEmbedder(
             name, embedder, None if embedder.space == held else partial(store.clone, embedder.space)
         )
 
     if embedders:
-        contestants = [contestant(name, _made(index, name)) for name in dict.fromkeys(embedders)]
+        candidates = [candidate(name, _made(index, name)) for name in dict.fromkeys(embedders)]
     else:
-        contestants = [contestant(index.settings.embedder, index.embedder)]
-        if contestants[0].twin is not None and chosen != [Mode.KEYWORD]:
+        candidates = [candidate(index.settings.embedder, index.embedder)]
+        if candidates[0].clone is not None and chosen != [Mode.KEYWORD]:
             # Nobody asked for a whole index to be embedded.
             there = "no model" if held is None else held.id
             raise SpaceMismatch(
@@ -89,7 +89,7 @@ def compare(
             )
     return evaluate(
         judged,
-        contestants,
+        candidates,
         chosen,
         index.source,
         store,

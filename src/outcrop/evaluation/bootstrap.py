@@ -20,8 +20,8 @@ SEED = 20_11_30
 # With fewer, an interval is narrower than what it should say.
 FEWEST_QUESTIONS = 10
 
-# Numbers drawn at a time, to bound the memory.
-_AT_ONCE = 2_000_000
+# Bounds the memory of many questions.
+_RESAMPLES_AT_ONCE = 1_000
 
 Values = npt.NDArray[np.float64]
 
@@ -38,14 +38,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean, and where it would lie with other questions of the same sort, 95 times of 100.
-
-    Attributes:
-        mean: The mean.
-        low: Lower end.
-        high: Upper end.
-        count: How many values it is the mean of.
-    """
+    """A mean, and where it would lie with other questions of the same sort, 95 times of 100."""
 
     mean: float
     low: float
@@ -59,7 +52,6 @@ class Difference:
 
     Attributes:
         interval: Mean difference; above 0 the first one is better.
-        verdict: What that amounts to.
     """
 
     interval: Interval
@@ -70,15 +62,29 @@ def interval(values: Sequence[float], groups: Sequence[Hashable] | None = None) 
     """The mean of some scores and its bootstrap interval.
 
     Args:
-        values: One score a question.
         groups: The group (a repository) of each question: groups are then drawn first, and questions within each, so
             that the interval says what to expect of other groups. None for one level.
     """
     array = np.asarray(values, np.float64)
     if not array.size:
         raise ValueError("no values")
-    means = _means(array) if groups is None else _means_of_groups(array, groups)
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    if groups is not None:
+        low, high = np.quantile(_means_of_groups(array, groups), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    elif array.size == 1:
+        low = high = array[0]
+    else:
+        # Imported here: it takes half a second, and a search needs none of it.
+        from scipy.stats import bootstrap
+
+        low, high = bootstrap(
+            (array,),
+            np.mean,
+            n_resamples=RESAMPLES,
+            batch=_RESAMPLES_AT_ONCE,
+            confidence_level=LEVEL,
+            method="percentile",
+            rng=np.random.default_rng(SEED),
+        ).confidence_interval
     return Interval(float(array.mean()), float(low), float(high), array.size)
 
 
@@ -86,8 +92,6 @@ def difference(one: Sequence[float], other: Sequence[float], groups: Sequence[Ha
     """By how much one system is better than another on the same questions, in the same order.
 
     Args:
-        one: Its scores.
-        other: The other's.
         groups: As for :func:`interval`.
     """
     if len(one) != len(other):
@@ -105,16 +109,6 @@ def _verdict(gaps: Values, found: Interval) -> Verdict:
     if found.low > 0:
         return Verdict.BETTER
     return Verdict.WORSE if found.high < 0 else Verdict.CHANCE
-
-
-def _means(values: Values) -> Values:
-    draw = np.random.default_rng(SEED)
-    rows = max(1, _AT_ONCE // values.size)
-    parts = []
-    for start in range(0, RESAMPLES, rows):
-        chosen = draw.integers(values.size, size=(min(rows, RESAMPLES - start), values.size))
-        parts.append(values[chosen].mean(axis=1))
-    return np.concatenate(parts)
 
 
 def _means_of_groups(values: Values, groups: Sequence[Hashable]) -> Values:

@@ -21,7 +21,15 @@ from outcrop.errors import EmbedderError, IndexMissing, UsageError
 from outcrop.evaluation import bootstrap, metrics
 from outcrop.evaluation.judgements import Judged, Judgement
 from outcrop.evaluation.labels import LabelIndex, Target, Texts, merged
-from outcrop.evaluation.results import Asked, Embedded, Evaluation, Failure, Missing, Result, Row
+from outcrop.evaluation.results import (
+    AskedQuestion,
+    EmbeddingCost,
+    Evaluation,
+    FailedEmbedder,
+    MissingLabel,
+    QuestionResult,
+    ResultRow,
+)
 from outcrop.indexing import build
 from outcrop.search import query
 from outcrop.search.engine import search
@@ -43,15 +51,13 @@ class EvaluatedEmbedder:
     """An embedder to measure.
 
     Attributes:
-        name: As it is shown.
-        embedder: What embeds the questions.
-        twin: Gives a store of the same passages to be embedded and thrown away; None where the index itself has its
+        clone: Gives a store of the same passages to be embedded and thrown away; None where the index itself has its
             vectors.
     """
 
     name: str
     embedder: Embedder
-    twin: Callable[[], VectorStore] | None = None
+    clone: Callable[[], VectorStore] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +76,16 @@ class _Task:
 class _Scored(TypedDict):
     """The part of an evaluation that comes from scores."""
 
-    rows: tuple[Row, ...]
-    questions: tuple[Asked, ...]
+    rows: tuple[ResultRow, ...]
+    questions: tuple[AskedQuestion, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """One row before it is compared: per task a ranking of documents, and where the first hit stands; and whether
-    hits were passed over."""
+    """One row before it is compared: per task a ranking of documents, the first hit, and whether hits were
+    passed over."""
 
-    contestant: EvaluatedEmbedder | None
+    candidate: EvaluatedEmbedder | None
     mode: Mode
     rankings: list[list[str]]
     firsts: list[str | None]
@@ -88,11 +94,11 @@ class _Measured:
 
 def evaluate(
     judged: Judged,
-    contestants: Sequence[EvaluatedEmbedder],
+    embedders: Sequence[EvaluatedEmbedder],
     modes: Sequence[Mode],
     source: Source,
     store: VectorStore,
-    spots: Callable[[Filter], Sequence[PassageRef]],
+    refs: Callable[[Filter], Sequence[PassageRef]],
     texts: Texts,
     own: Collection[str] = (),
     progress: Report = lambda _: None,
@@ -100,18 +106,11 @@ def evaluate(
     """Ask every question in every mode with every embedder, and score the answers.
 
     Args:
-        judged: The questions.
-        contestants: The embedders, one at least.
-        modes: The modes.
-        source: What the index is of.
-        store: The index; nothing is written to it.
-        spots: Where its passages stand that a filter lets through.
-        texts: Their artifacts whole.
+        refs: Its passages that a filter lets through.
         own: Paths of the judged files themselves: where they are indexed, they hold every question word for word.
-        progress: Told how far it is.
     """
     metrics.require()
-    tasks, missing, left_out = _prepare(judged, source, store, spots, texts)
+    tasks, missing, left_out = _prepare(judged, source, store, refs, texts)
     if not tasks:
         raise UsageError(
             f"this index holds nothing of what {judged.file} judges"
@@ -120,18 +119,18 @@ def evaluate(
         )
     freshness = Freshness(store, source)
     measured: list[_Measured] = []
-    embedded: list[Embedded] = []
-    failures: list[Failure] = []
+    embedded: list[EmbeddingCost] = []
+    failures: list[FailedEmbedder] = []
     by_meaning = [mode for mode in modes if mode is not Mode.KEYWORD]
-    for contestant in contestants if by_meaning else ():
+    for candidate in embedders if by_meaning else ():
         try:
-            measured += _measure(contestant, by_meaning, tasks, source, store, own, embedded, progress)
+            measured += _measure(candidate, by_meaning, tasks, source, store, own, embedded, progress)
         except EmbedderError as error:
-            failures.append(Failure(contestant.name, str(error)))
+            failures.append(FailedEmbedder(candidate.name, str(error)))
     if Mode.KEYWORD in modes:
         # Words need no embedder; this one is not asked.
-        asked = _ask(tasks, Mode.KEYWORD, None, contestants[0].embedder, source, store, own, progress)
-        measured.append(replace(asked, contestant=None))
+        asked = _ask(tasks, Mode.KEYWORD, None, embedders[0].embedder, source, store, own, progress)
+        measured.append(replace(asked, candidate=None))
     return Evaluation(
         file=str(judged.file),
         by_file=sum(not task.by_passage for task in tasks),
@@ -150,15 +149,15 @@ def evaluate(
 
 
 def _prepare(
-    judged: Judged, source: Source, store: VectorStore, spots: Callable[[Filter], Sequence[PassageRef]], texts: Texts
-) -> tuple[list[_Task], list[Missing], list[str]]:
+    judged: Judged, source: Source, store: VectorStore, refs: Callable[[Filter], Sequence[PassageRef]], texts: Texts
+) -> tuple[list[_Task], list[MissingLabel], list[str]]:
     """What can be scored, the labels that mean nothing here, and the questions that are left out for it."""
     names = store.names()
     if not names.corpora:
         raise IndexMissing("nothing is indexed yet", f"Run: {build_command(source)}")
     label_indexes: dict[Filter, LabelIndex] = {}
     tasks: list[_Task] = []
-    missing: list[Missing] = []
+    missing: list[MissingLabel] = []
     left_out: list[str] = []
     for each in judged.questions:
         try:
@@ -168,9 +167,11 @@ def _prepare(
             error.what = f"{judged.file}, line {each.line}: {error.what}"
             raise
         if wanted not in label_indexes:
-            label_indexes[wanted] = LabelIndex.of(spots(wanted), texts)
+            label_indexes[wanted] = LabelIndex.of(refs(wanted), texts)
         found = {label: label_indexes[wanted].find(label, grade) for label, grade in each.labels.items()}
-        missing += [Missing(each.id, label) for label, target in found.items() if target is None and each.labels[label]]
+        missing += [
+            MissingLabel(each.id, label) for label, target in found.items() if target is None and each.labels[label]
+        ]
         targets = merged(target for target in found.values() if target is not None)
         if any(target.grade for target in targets):
             tasks.append(_Task(each, asked, tuple(targets)))
@@ -180,25 +181,25 @@ def _prepare(
 
 
 def _measure(
-    contestant: EvaluatedEmbedder,
+    candidate: EvaluatedEmbedder,
     modes: Sequence[Mode],
     tasks: Sequence[_Task],
     source: Source,
     store: VectorStore,
     own: Collection[str],
-    embedded: list[Embedded],
+    embedded: list[EmbeddingCost],
     progress: Report,
 ) -> list[_Measured]:
     """The rows of one embedder; what had to be embedded for them is added to ``embedded``."""
-    embedder = contestant.embedder
+    embedder = candidate.embedder
     with ExitStack() as stack:
-        if contestant.twin is not None:
-            store = stack.enter_context(closing(contestant.twin()))
+        if candidate.clone is not None:
+            store = stack.enter_context(closing(candidate.clone()))
             started = time.perf_counter()
             store.set_space(embedder.space)
             counts = build.embed_pending(store, embedder, progress, EVERYTHING)
             seconds = time.perf_counter() - started
-            embedded.append(Embedded(contestant.name, counts.embedded, counts.characters, seconds))
+            embedded.append(EmbeddingCost(candidate.name, counts.embedded, counts.characters, seconds))
         done, chunks = store.progress(embedder.space)
         if done < chunks:
             raise IndexMissing(f"only {done:,} of {chunks:,} passages are embedded", "Run: outcrop index")
@@ -207,7 +208,7 @@ def _measure(
         for start in range(0, len(queries), QUESTIONS_AT_ONCE):
             vectors += list(embedder.embed_queries(queries[start : start + QUESTIONS_AT_ONCE]))
         asked = [_ask(tasks, mode, vectors, embedder, source, store, own, progress) for mode in modes]
-    return [replace(each, contestant=contestant) for each in asked]
+    return [replace(each, candidate=candidate) for each in asked]
 
 
 def _ask(
@@ -230,7 +231,7 @@ def _ask(
         if answer.mode is not mode:
             # Another mode's hits under this one's name would be the one thing that a measurement must not show.
             raise EmbedderError(f"question {task.judgement.id!r} was answered by {answer.mode}: {answer.reason}")
-        found = [spot_of(hit) for hit in answer.hits if hit.project or not any(path in own for path in hit.paths)]
+        found = [ref_of(hit) for hit in answer.hits if hit.project or not any(path in own for path in hit.paths)]
         passed = passed or len(found) < len(answer.hits)
         measured.rankings.append(documents(found, task.targets))
         measured.firsts.append(_written(found[0]) if found else None)
@@ -242,8 +243,8 @@ def _no_index(query: Query, reason: str | None) -> Answer:
     raise IndexMissing(reason or "the index is gone", "Run: outcrop index")
 
 
-def spot_of(hit: Hit) -> PassageRef:
-    """Where a hit stands."""
+def ref_of(hit: Hit) -> PassageRef:
+    """The passage of a hit."""
     return PassageRef(hit.project, hit.hash, hit.paths, hit.lines, hit.name, hit.cell)
 
 
@@ -257,8 +258,8 @@ def documents(found: Sequence[PassageRef], targets: Sequence[Target]) -> list[st
     given: set[int] = set()
     seen: set[ArtifactKey] = set()
     by_passage = any(target.is_passage for target in targets)
-    for place, spot in enumerate(found):
-        holding = [number for number, target in enumerate(targets) if target.holds(spot)]
+    for place, ref in enumerate(found):
+        holding = [number for number, target in enumerate(targets) if target.holds(ref)]
         fresh = [number for number in holding if number not in given]
         if fresh:
             best = max(fresh, key=lambda number: (targets[number].grade, -number))
@@ -266,9 +267,9 @@ def documents(found: Sequence[PassageRef], targets: Sequence[Target]) -> list[st
             names.append(document_name(best))
         elif any(not targets[number].is_passage for number in holding):
             continue
-        elif by_passage or spot.artifact not in seen:
+        elif by_passage or ref.artifact not in seen:
             names.append(f"other {place}")
-        seen.add(spot.artifact)
+        seen.add(ref.artifact)
     return names
 
 
@@ -282,9 +283,9 @@ def _scored(measured: Sequence[_Measured], tasks: Sequence[_Task]) -> _Scored:
     scores = [metrics.score(each.rankings, grades) for each in measured]
     first = [each.ndcg for each in scores[0]] if scores else []
     rows = [
-        Row(
-            embedder=each.contestant.name if each.contestant else None,
-            space=each.contestant.embedder.space.id if each.contestant else None,
+        ResultRow(
+            embedder=each.candidate.name if each.candidate else None,
+            space=each.candidate.embedder.space.id if each.candidate else None,
             mode=each.mode,
             ndcg=bootstrap.interval([one.ndcg for one in own]),
             recall=sum(one.recall for one in own) / len(own),
@@ -294,13 +295,13 @@ def _scored(measured: Sequence[_Measured], tasks: Sequence[_Task]) -> _Scored:
         for number, (each, own) in enumerate(zip(measured, scores, strict=True))
     ]
     questions = [
-        Asked(
+        AskedQuestion(
             id=task.judgement.id,
             query=task.judgement.query,
             labels=tuple(target.label for target in task.targets),
             grades=tuple(target.grade for target in task.targets),
             results=tuple(
-                Result(own[at], _places(each.rankings[at], len(task.targets)), each.firsts[at])
+                QuestionResult(own[at], _places(each.rankings[at], len(task.targets)), each.firsts[at])
                 for each, own in zip(measured, scores, strict=True)
             ),
         )
@@ -314,9 +315,9 @@ def _places(ranking: Sequence[str], targets: int) -> tuple[int | None, ...]:
     return tuple(places.get(document_name(number)) for number in range(targets))
 
 
-def _written(spot: PassageRef) -> str:
-    """A spot as a label would name it."""
-    where = spot.paths[0] if spot.paths else spot.hash
-    if spot.cell is not None:
-        return f"{where} cell {spot.cell + 1}"
-    return f"{where}:{spot.lines[0]}-{spot.lines[1]}"
+def _written(ref: PassageRef) -> str:
+    """A ref as a label would name it."""
+    where = ref.paths[0] if ref.paths else ref.hash
+    if ref.cell is not None:
+        return f"{where} cell {ref.cell + 1}"
+    return f"{where}:{ref.lines[0]}-{ref.lines[1]}"

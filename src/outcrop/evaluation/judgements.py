@@ -1,6 +1,6 @@
 """Reading judged questions: JSON Lines of one's own, or TREC judgements (qrels) with their topics.
 
-A question says what answers it by labels; ``targets.py`` says what a label can be. The formats are described in
+A question says what answers it by labels; ``labels.py`` says what a label can be. The formats are described in
 docs/cli.md under ``outcrop eval``. Whatever is wrong with a file is said with its line.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from outcrop.errors import FormatError, UsageError
 
-# What a line of one's own file may say; other fields are its writer's business.
+# What a line of one's own file may say; other fields are ignored.
 FIELDS = ("id", "query", "relevant", "kind", "corpus", "project")
 
 # Of what is merely named as relevant.
@@ -36,13 +36,9 @@ class Judgement:
     """A question and what answers it.
 
     Attributes:
-        id: Its name, unique in the file.
-        query: The question.
         labels: Grade of each label, above 0 for what answers; the highest grade is the best answer.
-        line: Where it stands in its file, from 1.
+        line: Its line, from 1.
         kind: Only these kinds may answer; empty for all.
-        corpus: Likewise.
-        project: Likewise.
     """
 
     id: str
@@ -59,10 +55,8 @@ class Judged:
     """Judged questions.
 
     Attributes:
-        file: The file that lines are counted in.
-        questions: In the file's order.
         without_answer: Ids of questions for which nothing is judged relevant; they cannot be scored.
-        without_topic: Ids that are judged, and whose question nobody knows.
+        without_topic: Ids that are judged and have no question.
         not_judged: How many topics are not judged at all.
     """
 
@@ -77,7 +71,7 @@ def read(file: Path, topics: Path | None = None) -> Judged:
     """Read judged questions.
 
     Args:
-        file: JSON Lines, or TREC qrels; the first line tells which.
+        file: JSON Lines, or TREC qrels; the first line decides.
         topics: The questions of qrels: ``id<TAB>question`` lines, or JSON Lines with ``id`` and ``query``.
     """
     lines = _lines(file)
@@ -114,7 +108,7 @@ def _lines(file: Path) -> list[_Line]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         _Line(file, data.count(b"\n", 0, error.start) + 1, "").refuse("this is not UTF-8 text", "Save it as UTF-8")
-    # Not splitlines: it would also break at signs that may stand inside a JSON string.
+    # Not splitlines: it would also break at signs that may occur inside a JSON string.
     numbered = enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1)
     lines = [_Line(file, number, line.strip(" ")) for number, line in numbered if line.strip()]
     for line in lines:
@@ -183,11 +177,11 @@ def _labels(line: _Line, value: object) -> dict[str, int]:
 def _new_id(line: _Line, value: object, seen: dict[str, int]) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         line.refuse(f"{json.dumps(value)} is no id", "An id is a string or a number")
-    id = str(value).strip()
-    if id in seen:
-        line.refuse(f"the id {id!r} stands in line {seen[id]} already", "Each question needs its own")
-    seen[id] = line.number
-    return id
+    name = str(value).strip()
+    if name in seen:
+        line.refuse(f"the id {name!r} is used in line {seen[name]} already", "Give each question an id of its own")
+    seen[name] = line.number
+    return name
 
 
 def _names(line: _Line, field: str, value: object) -> tuple[str, ...]:
@@ -221,28 +215,28 @@ def _qrels(lines: Sequence[_Line]) -> dict[str, _Entry]:
         if match is None:
             wanted = "id, label and grade between tabs" if short else "id, 0, label, grade"
             line.refuse(f"this is neither JSON nor a judgement ({wanted})", "docs/cli.md shows both formats")
-        id, label, grade = match[1], match[2], max(0, int(match[3]))
+        label, grade = match[2], max(0, int(match[3]))
         if grade > MAX_GRADE:
             line.refuse(f"the grade of {label!r} is {grade}", f"Grades are whole, from 0 to {MAX_GRADE}")
-        labels = found.setdefault(id, _Entry(line.number, {})).labels
+        labels = found.setdefault(match[1], _Entry(line.number, {})).labels
         if labels.setdefault(label, grade) != grade:
-            line.refuse(f"{label!r} has another grade for question {id!r} above")
+            line.refuse(f"{label!r} has another grade for question {match[1]!r} above")
     return found
 
 
 def _joined(judged: Mapping[str, _Entry], file: Path, topics: Path) -> Judged:
     questions = _topics(topics)
-    known = {id: entry for id, entry in judged.items() if id in questions}
+    known = {key: entry for key, entry in judged.items() if key in questions}
     if not known:
         raise FormatError(f"{topics} has none of the ids that {file} judges", "They must be the same in both files")
     return Judged(
         file=file,
         questions=tuple(
-            Judgement(id, questions[id], entry.labels, entry.line) for id, entry in known.items() if entry.has_answer
+            Judgement(key, questions[key], entry.labels, entry.line) for key, entry in known.items() if entry.has_answer
         ),
-        without_answer=tuple(id for id, entry in known.items() if not entry.has_answer),
-        without_topic=tuple(id for id in judged if id not in questions),
-        not_judged=sum(id not in judged for id in questions),
+        without_answer=tuple(key for key, entry in known.items() if not entry.has_answer),
+        without_topic=tuple(key for key in judged if key not in questions),
+        not_judged=sum(key not in judged for key in questions),
     )
 
 
@@ -253,11 +247,11 @@ def _topics(file: Path) -> dict[str, str]:
     for line in _lines(file):
         if line.text.startswith("{"):
             fields = _object(line)
-            id = next((fields[name] for name in ("id", "_id", "qid") if name in fields), None)
+            key = next((fields[name] for name in ("id", "_id", "qid") if name in fields), None)
             query = next((fields[name] for name in ("query", "text", "title") if name in fields), None)
         else:
-            id, _, query = line.text.partition("\t")
+            key, _, query = line.text.partition("\t")
         if not isinstance(query, str) or not query.strip():
             line.refuse("there is no question", 'id<TAB>question, or {"id": "…", "query": "…"}')
-        found[_new_id(line, id, seen)] = query.strip()
+        found[_new_id(line, key, seen)] = query.strip()
     return found

@@ -24,7 +24,7 @@ _CELL = re.compile(r"(.+?)\s+cell\s+([1-9]\d{0,8})(?::([1-9]\d{0,8})(?:-([1-9]\d
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LabelPart:
     """Which passages of an artifact are meant; all of them where nothing is said.
 
     Attributes:
@@ -37,17 +37,17 @@ class Part:
     name: str | None = None
     cell: int | None = None
 
-    def holds(self, spot: PassageRef) -> bool:
+    def holds(self, ref: PassageRef) -> bool:
         """Whether a passage of the artifact is one of those that are meant."""
         if self.name is not None:
-            return spot.name is not None and names(spot.name, self.name)
+            return ref.name is not None and names(ref.name, self.name)
         # Lines of a notebook's file are lines of its JSON, which no passage has.
-        if spot.cell != self.cell and self != WHOLE:
+        if ref.cell != self.cell and self != WHOLE:
             return False
-        return self.lines is None or (spot.lines[0] <= self.lines[1] and spot.lines[1] >= self.lines[0])
+        return self.lines is None or (ref.lines[0] <= self.lines[1] and ref.lines[1] >= self.lines[0])
 
 
-WHOLE = Part()
+WHOLE = LabelPart()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +55,23 @@ class Target:
     """A label that means something in this index.
 
     Attributes:
-        label: As it was written.
         grade: How well it answers: above 0 it does.
         artifacts: Where it points; several where one path stands in several projects.
-        part: Which passages of them.
     """
 
     label: str
     grade: int
     artifacts: frozenset[ArtifactKey]
-    part: Part = WHOLE
+    part: LabelPart = WHOLE
 
     @property
     def is_passage(self) -> bool:
         """Whether a part is meant, not a whole artifact."""
         return self.part != WHOLE
 
-    def holds(self, spot: PassageRef) -> bool:
+    def holds(self, ref: PassageRef) -> bool:
         """Whether a passage is one of those that are meant."""
-        return spot.artifact in self.artifacts and self.part.holds(spot)
+        return ref.artifact in self.artifacts and self.part.holds(ref)
 
 
 # Gives the text of an artifact, and its format as ``chunking.format_of`` says.
@@ -87,25 +85,24 @@ class LabelIndex:
     _texts: Texts
     _by_path: dict[str, set[ArtifactKey]] = field(default_factory=lambda: defaultdict(set))
     _by_hash: dict[str, set[ArtifactKey]] = field(default_factory=lambda: defaultdict(set))
-    _spots: dict[ArtifactKey, list[PassageRef]] = field(default_factory=lambda: defaultdict(list))
+    _refs: dict[ArtifactKey, list[PassageRef]] = field(default_factory=lambda: defaultdict(list))
 
     @classmethod
-    def of(cls, spots: Iterable[PassageRef], texts: Texts = lambda _: ("", "text")) -> LabelIndex:
+    def of(cls, refs: Iterable[PassageRef], texts: Texts = lambda _: ("", "text")) -> LabelIndex:
         """Draw it.
 
         Args:
-            spots: The passages.
             texts: Asked where a label names what gave no passage its name.
         """
-        atlas = cls(texts)
-        for spot in spots:
-            atlas._spots[spot.artifact].append(spot)
-            atlas._by_hash[spot.hash].add(spot.artifact)
-            for path in spot.paths:
-                atlas._by_path[path].add(spot.artifact)
-                if spot.project:
-                    atlas._by_path[f"{spot.project}: {path}"].add(spot.artifact)
-        return atlas
+        found = cls(texts)
+        for ref in refs:
+            found._refs[ref.artifact].append(ref)
+            found._by_hash[ref.hash].add(ref.artifact)
+            for path in ref.paths:
+                found._by_path[path].add(ref.artifact)
+                if ref.project:
+                    found._by_path[f"{ref.project}: {path}"].add(ref.artifact)
+        return found
 
     def find(self, label: str, grade: int) -> Target | None:
         """What a label means, or None when nothing of that is here."""
@@ -116,12 +113,12 @@ class LabelIndex:
         for document, part in _readings(label):
             for artifact in sorted(self._artifacts(document) if part.name is not None else ()):
                 lines = lines_of(*self._texts(artifact), part.name or "")
-                if lines is not None and self._holds({artifact}, Part(lines)):
-                    return Target(label, grade, frozenset({artifact}), Part(lines))
+                if lines is not None and self._holds({artifact}, LabelPart(lines)):
+                    return Target(label, grade, frozenset({artifact}), LabelPart(lines))
         return None
 
-    def _holds(self, artifacts: Iterable[ArtifactKey], part: Part) -> bool:
-        return any(part.holds(spot) for artifact in artifacts for spot in self._spots[artifact])
+    def _holds(self, artifacts: Iterable[ArtifactKey], part: LabelPart) -> bool:
+        return any(part.holds(ref) for artifact in artifacts for ref in self._refs[artifact])
 
     def _artifacts(self, document: str) -> set[ArtifactKey]:
         path = document.replace("\\", "/")
@@ -135,13 +132,13 @@ class LabelIndex:
         if not _HASH.fullmatch(document):
             return set()
         beginning = document.lower()
-        hashes = [hash for hash in self._by_hash if hash.lower().startswith(beginning)]
+        hashes = [each for each in self._by_hash if each.lower().startswith(beginning)]
         return self._by_hash[hashes[0]] if len(hashes) == 1 else set()
 
 
 def merged(targets: Iterable[Target]) -> list[Target]:
     """Without labels that say the same twice: one file at two paths is one answer, with the better grade."""
-    best: dict[tuple[frozenset[ArtifactKey], Part], Target] = {}
+    best: dict[tuple[frozenset[ArtifactKey], LabelPart], Target] = {}
     for target in targets:
         key = target.artifacts, target.part
         if key not in best or best[key].grade < target.grade:
@@ -165,16 +162,16 @@ def _contains(whole: Sequence[str], piece: Sequence[str]) -> bool:
     return any(whole[at : at + len(piece)] == piece for at in range(len(whole) - len(piece) + 1))
 
 
-def _readings(label: str) -> Iterator[tuple[str, Part]]:
+def _readings(label: str) -> Iterator[tuple[str, LabelPart]]:
     """Each way to read a label, the one with the longest path first."""
     yield label, WHOLE
     if match := _CELL.fullmatch(label):
-        yield match[1], Part(_range(match[3], match[4]), cell=int(match[2]) - 1)
+        yield match[1], LabelPart(_range(match[3], match[4]), cell=int(match[2]) - 1)
     if match := _LINES.fullmatch(label):
-        yield match[1], Part(_range(match[2], match[3]))
+        yield match[1], LabelPart(_range(match[2], match[3]))
     for at in reversed([at for at, sign in enumerate(label) if sign == "#"]):
         if label[at + 1 :].strip():
-            yield label[:at], Part(name=label[at + 1 :])
+            yield label[:at], LabelPart(name=label[at + 1 :])
 
 
 def _range(first: str | None, last: str | None) -> tuple[int, int] | None:

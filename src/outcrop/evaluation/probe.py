@@ -18,7 +18,7 @@ from typing import Any
 
 from outcrop import chunking
 from outcrop.core.model import Answer, Artifact, Chunk, FileState, Hit, Kind, Listing, Mode, Ref
-from outcrop.core.protocols import Embedder, Source, VectorStore
+from outcrop.core.protocols import Embedder, Source, VectorStore, override
 from outcrop.errors import EmbedderError, OutcropError, UsageError
 from outcrop.indexing import build
 from outcrop.search.engine import search
@@ -30,13 +30,7 @@ PATH = "probe.ipynb"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is asked.
-
-    Attributes:
-        notebook: The notebook's JSON.
-        question: Worded unlike its answer.
-        expected: A piece of the cell that answers it.
-    """
+    """What is asked."""
 
     notebook: str
     question: str
@@ -49,8 +43,6 @@ class Candidate:
 
     Attributes:
         name: As the setting ``embedder`` names it.
-        embedder: The embedder, or why there is none.
-        chosen: Whether it is the one that is set.
         means: Whether it is a real model, of which finding by meaning is expected.
     """
 
@@ -66,7 +58,6 @@ class ProbeRank:
 
     Attributes:
         rank: 1 for first; None when it was not among the hits.
-        score: Its score.
         first: Number of the cell that came first, from 0; None without hits.
         other: The best score of another cell.
     """
@@ -82,16 +73,11 @@ class Column:
     """What one embedder did.
 
     Attributes:
-        embedder: Its name.
         space: Id of its space; None when it could not be made.
         address: Where text goes; None when it stays in the process.
-        chosen: Whether it is the one that is set.
-        means: Whether it is a real model.
         place: Where the expected cell came; None when the embedder could not be used.
-        seconds: Building and asking.
         passed: Whether it did what is expected of it: a real model puts the cell first; ``hash`` only has to run. None
-            where it could not be used and nobody chose it.
-        verdict: That in words.
+            where it could not be used and is not the one that is set.
     """
 
     embedder: str
@@ -110,11 +96,7 @@ class Probe:
     """The whole self-test.
 
     Attributes:
-        question: What was asked.
-        expected: A piece of the cell that answers it.
         cell: Number of that cell, from 0.
-        cells: How many cells were indexed.
-        columns: One an embedder.
         control: Where the same words alone found the cell; None when no embedder could be used.
         passed: Whether no column failed and the chosen one ran.
     """
@@ -133,8 +115,6 @@ def load_task(notebook: Path | None = None, question: str | None = None, expecte
 
     Args:
         notebook: An ``.ipynb`` file; with it, both others are needed.
-        question: What to ask instead.
-        expected: A piece of the cell that answers it.
     """
     if notebook is None:
         text = files("outcrop").joinpath("data", PATH).read_text("utf-8")
@@ -154,8 +134,6 @@ def probe(task: Task, candidates: Sequence[Candidate], make_store: Callable[[], 
     """Let every candidate answer the task.
 
     Args:
-        task: What is asked.
-        candidates: Who is asked.
         make_store: Gives an empty store that is forgotten when it is closed.
     """
     cells = chunking.chunk(task.notebook, PATH, Kind.CODE)
@@ -183,7 +161,7 @@ def _expected_cell(task: Task, cells: Sequence[Chunk]) -> int:
     if len(holding) != 1:
         numbers = ", ".join(str(cell + 1) for cell in sorted(holding))
         found = f"cells {numbers} hold" if holding else "no cell holds"
-        raise UsageError(f"{found} the text {task.expected!r}", "Give a text that stands in exactly one cell")
+        raise UsageError(f"{found} the text {task.expected!r}", "Give a text that is in exactly one cell")
     (cell,) = holding
     return cell
 
@@ -264,12 +242,8 @@ def _no_index(query: Query, reason: str | None) -> Answer:
     raise AssertionError(f"the probe's own collection is gone ({reason}), asked: {query.text}")
 
 
-class _OneNotebook:
+class _OneNotebook(Source):
     """A source of one notebook that is not on disk."""
-
-    def __init__(self, text: str) -> None:
-        hash = hashlib.sha3_256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        self._artifact = Artifact(Ref(hash, Kind.CODE, PATH, hash), text)
 
     type = "folder"
     root = Path()
@@ -277,22 +251,26 @@ class _OneNotebook:
     worktree = ""
     rules = ""
 
+    def __init__(self, text: str) -> None:
+        digest = hashlib.sha3_256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        self._artifact = Artifact(Ref(digest, Kind.CODE, PATH, digest), text)
+
+    @override
     def worktrees(self) -> frozenset[str]:
-        """The one view."""
         return frozenset({""})
 
+    @override
     def store_path(self) -> Path:
-        """Nowhere."""
         return Path(":memory:")
 
+    @override
     def revision(self, seen: Mapping[str, FileState]) -> str:
-        """It never changes."""
         return self._artifact.ref.hash
 
+    @override
     def artifacts(self, seen: Mapping[str, FileState]) -> Listing:
-        """The one notebook."""
         return Listing(self._artifact.ref.hash, [self._artifact.ref], ())
 
+    @override
     def read(self, refs: Sequence[Ref]) -> Iterator[Artifact]:
-        """The one notebook, as often as it is asked for."""
         return (self._artifact for _ in refs)

@@ -10,13 +10,11 @@ from outcrop.evaluation.metrics import Scores
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResultRow:
     """What one embedder, or none, reached in one mode.
 
     Attributes:
         embedder: Its name; None for keyword search, which needs none.
-        space: Id of its space.
-        mode: The mode.
         ndcg: Mean NDCG@10 over the questions, and its interval.
         recall: Mean recall@10.
         mrr: Mean MRR@10.
@@ -33,13 +31,12 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class QuestionResult:
     """How one question went in one row.
 
     Attributes:
-        scores: Its figures.
         places: Per label, where it came in the ranking, from 1; None for nowhere.
-        first: Where the first hit stands; None without hits.
+        first: The first hit as a label; None without hits.
     """
 
     scores: Scores
@@ -48,26 +45,18 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question that was scored.
-
-    Attributes:
-        id: Its id.
-        query: The question.
-        labels: What answers it and is in the index.
-        grades: One a label.
-        results: One a row.
-    """
+class AskedQuestion:
+    """A question that was scored."""
 
     id: str
     query: str
     labels: tuple[str, ...]
     grades: tuple[int, ...]
-    results: tuple[Result, ...]
+    results: tuple[QuestionResult, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingLabel:
     """A label that the index does not hold, of the question with this id."""
 
     id: str
@@ -75,7 +64,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class EmbeddingCost:
     """What had to be embedded to measure an embedder: passages and characters, in how many seconds."""
 
     embedder: str
@@ -85,7 +74,7 @@ class Embedded:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedEmbedder:
     """An embedder that could not be measured, and why."""
 
     embedder: str
@@ -97,33 +86,27 @@ class Evaluation:
     """The whole measurement.
 
     Attributes:
-        file: The judged questions.
-        by_file: How many questions were scored by file.
-        by_passage: How many were scored by passage.
         rows: One an embedder and mode; the first is what the others are compared with.
-        questions: Those that were scored, in the file's order.
         missing: Labels that the index does not hold.
         left_out: Ids of questions of which it holds no answer at all.
         without_answer: Ids of questions for which nothing is judged relevant.
-        without_topic: Ids that are judged, and whose question nobody knows.
+        without_topic: Ids that are judged, and have no question.
         not_judged: How many topics are not judged.
-        embedded: What was embedded for this.
         failures: Embedders that could not be measured.
-        stale: Whether the index is behind its source.
         passed_over: Whether passages of the judged files themselves were found, and passed over.
     """
 
     file: str
     by_file: int
     by_passage: int
-    rows: tuple[Row, ...]
-    questions: tuple[Asked, ...]
-    missing: tuple[Missing, ...]
+    rows: tuple[ResultRow, ...]
+    questions: tuple[AskedQuestion, ...]
+    missing: tuple[MissingLabel, ...]
     left_out: tuple[str, ...]
     without_answer: tuple[str, ...]
     without_topic: tuple[str, ...]
     not_judged: int
-    embedded: tuple[Embedded, ...]
-    failures: tuple[Failure, ...]
+    embedded: tuple[EmbeddingCost, ...]
+    failures: tuple[FailedEmbedder, ...]
     stale: bool
     passed_over: bool

@@ -17,7 +17,7 @@ from outcrop.media.verify import Report, measure, read_whole, size_of
 from outcrop.text import decoding, manifest
 from outcrop.text.transcripts import is_silent
 
-# What stands in the root of a checkout, by sort of source.
+# What the root of a checkout holds, by type of source.
 _MARKS = {"git": (".git",), "fossil": (".fslckout", "_FOSSIL_")}
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -58,14 +58,10 @@ def add_media(
     Args:
         index: Of a folder, a working tree or a checkout.
         asset: A file, or the URI of one that is kept elsewhere.
-        text: Its transcript, inside the repository.
         to: Where the manifest is written, below ``media``; None for beside the transcript, or ``media`` itself.
         file: A local copy of what the URI names, to take hash and size from.
-        mime: Its media type; None to tell by its name.
-        sha3: Hash of an asset without a local copy.
-        size: Its size.
+        mime: Its media type; None to derive it from the name.
         replace: Whether a manifest that is there already gives way.
-        progress: Told how far the hashing is.
     """
     root = _working_folder(index)
     inside = _inside(root, text, "the transcript")

@@ -19,9 +19,6 @@ class Asset:
     """An asset that the source has a manifest of.
 
     Attributes:
-        path: The manifest.
-        hash: Content address of the manifest.
-        manifest: What it says.
         transcript: Path of the text that is indexed for it.
         seconds: How long its transcript goes, where that has times.
     """
@@ -96,7 +93,7 @@ def _asset(artifact: Artifact, one: Manifest) -> Asset:
 
 
 def is_manifest_path(path: str) -> bool:
-    """Whether a manifest may stand at a path, by the rule that needs no setting."""
+    """Whether a manifest may have this path, by the rule that needs no setting."""
     lower = path.lower()
     return lower.startswith("media/") and lower.endswith(".json")
 

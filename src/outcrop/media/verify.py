@@ -32,9 +32,7 @@ class Checked:
 
     Attributes:
         file: The asset, or its URI where it is not on this machine.
-        manifest: Path of its manifest, where one was found.
         ok: None where there is no file to check.
-        detail: Why it is not, or what to do.
     """
 
     file: str
@@ -53,11 +51,9 @@ def verify_media(
     """See that a downloaded asset is the one that its manifest names, before it is used.
 
     Args:
-        file: The asset.
         about: Its manifest, or the path of that, as a hit has it; None to take the one of the repository that has the
             file's hash, or its name.
-        directory: Anywhere in the repository.
-        progress: Told how far the hashing is, in megabytes.
+        progress: Takes how far the hashing is, in megabytes.
 
     Returns:
         The manifest that it agrees with.
@@ -80,17 +76,10 @@ def verify_media(
 def verify_all(
     index: Index, items: Sequence[str], about: str | None = None, progress: Report | None = None
 ) -> list[Checked]:
-    """Check several files; one that fails stops nobody.
+    """Check several files; a file that fails does not stop the others.
 
     Args:
-        index: Whose manifests.
         items: Files, or manifests (``….json``) whose asset is a file of this machine; none for every manifest.
-        about: The manifest that one file is checked against.
-        progress: Told how far the hashing is.
-
-    Raises:
-        UsageError: ``about`` without exactly one file.
-        SourceError: The source cannot be read.
     """
     if about is not None and len(items) != 1:
         raise UsageError("a manifest is checked against one file", "Name the downloaded file")
@@ -125,23 +114,13 @@ def _checked_copy(index: Index, path: str, one: Manifest, progress: Report | Non
 
 
 def check(file: Path, one: Manifest, progress: Report | None = None) -> None:
-    """Compare a file with its manifest; one of another size is not even read.
-
-    Raises:
-        IntegrityError: It is another file, or not whole.
-        UsageError: There is no such file.
-    """
+    """Compare a file with its manifest; one of another size is not even read."""
     size = size_of(file)
     manifest.verify(one, *((size, "") if size != one.bytes else measure(file, progress)))
 
 
 def match(assets: Sequence[Asset], file: Path, progress: Report | None = None) -> Asset:
-    """The asset that a file is.
-
-    Raises:
-        IntegrityError: One has its name and another content.
-        UsageError: None has either.
-    """
+    """The asset that a file is."""
     size = size_of(file)
     # A film whose size no manifest names is not read.
     sha3 = measure(file, progress)[1] if any(asset.manifest.bytes == size for asset in assets) else ""
@@ -161,11 +140,7 @@ def match(assets: Sequence[Asset], file: Path, progress: Report | None = None) -
 
 
 def measure(file: Path, progress: Report | None = None) -> tuple[int, str]:
-    """Size and SHA3-256 of a file, read in blocks.
-
-    Raises:
-        UsageError: There is no such file.
-    """
+    """Size and SHA3-256 of a file, read in blocks."""
     total = size_of(file)
     hasher = hashlib.sha3_256()
     size = 0
@@ -182,11 +157,7 @@ def measure(file: Path, progress: Report | None = None) -> tuple[int, str]:
 
 
 def read_whole(file: Path) -> bytes:
-    """The bytes of a small file.
-
-    Raises:
-        UsageError: There is none, or it cannot be read.
-    """
+    """The bytes of a small file."""
     try:
         return file.read_bytes()
     except OSError as error:
@@ -194,11 +165,7 @@ def read_whole(file: Path) -> bytes:
 
 
 def size_of(file: Path) -> int:
-    """Bytes of a file.
-
-    Raises:
-        UsageError: There is none, or it is a folder or a device.
-    """
+    """Bytes of a file."""
     try:
         status = file.stat()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Putting a project into a store: only what is new or changed is read, and nobody sees half of it."""
+"""Copies a project into a store: reads only what is new or changed, and shows it when it is complete."""
 
 from __future__ import annotations
 
@@ -50,8 +50,6 @@ class ImportCounts:
 
     Attributes:
         added: Artifacts that were read, because they are new or changed.
-        unchanged: Artifacts that were left alone.
-        removed: Artifacts that are gone.
         reused: New passages whose vector was in the store already.
     """
 
@@ -65,7 +63,6 @@ def as_members(members: Iterable[Member], kind: Kind | None, matches: Callable[[
     """Where a peer's artifacts belong here: in its own corpora, or all as one kind.
 
     Args:
-        members: Where they belong there.
         kind: What all of them count as here, or None.
         matches: Which paths are wanted; None for everything, what has no path included.
     """
@@ -81,17 +78,14 @@ def as_members(members: Iterable[Member], kind: Kind | None, matches: Callable[[
     ]
 
 
-def bring(store: VectorStore, project: Project, material: Material, report: Report) -> ImportCounts:
+def copy_project(store: VectorStore, project: Project, material: Material, report: Report) -> ImportCounts:
     """Make a project of the store hold what its peer has. The caller is the store's writer.
 
     Everything is copied before any of it is placed, so that an import that is stopped, or that fails, leaves what was
     there.
 
     Args:
-        store: Where to.
         project: What is written down of it; its space is that of the vectors.
-        material: What the peer has.
-        report: Told how far it is.
     """
     name = project.name
     mine = store.known(name)
@@ -100,9 +94,9 @@ def bring(store: VectorStore, project: Project, material: Material, report: Repo
     for member in material.members:
         parts.setdefault(member.hash, set()).add(member.part)
     fresh = sorted(
-        hash
-        for hash, wanted in parts.items()
-        if embedded < chunks or not _has(mine.get(hash), material.known[hash], wanted)
+        key
+        for key, wanted in parts.items()
+        if embedded < chunks or not _has(mine.get(key), material.known[key], wanted)
     )
     batch: list[Entry] = []
     vectors: dict[bytes, Vector] = {}
@@ -146,16 +140,12 @@ def entries_of(
     """Artifacts of a peer's store, as ``Material.read`` gives them.
 
     Args:
-        store: The peer's.
-        hashes: Which.
         members: The first membership of each, by hash.
-        known: What the peer remembers of each.
-        space: Of the vectors that are wanted.
     """
-    for hash, chunks in store.embedded_chunks(space, hashes).items():
-        member, about = members[hash], known[hash]
+    for key, chunks in store.embedded_chunks(space, hashes).items():
+        member, about = members[key], known[key]
         entry = Entry(
-            Ref(hash, member.kind, member.path, about.version),
+            Ref(key, member.kind, member.path, about.version),
             about.recipe,
             [Digested(item.chunk, item.digest) for item in chunks],
             media=chunks[0].media if chunks else None,

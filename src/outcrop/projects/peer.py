@@ -46,13 +46,10 @@ class Peer:
 
     Attributes:
         type: ``fossil``, ``git``, ``folder`` or ``blobs``.
-        place: Absolute path by which it is found again.
-        slug: What it calls itself.
         store: What it holds: its own index, or one in memory that was filled from blobs.
         source: Where its material comes from, or None for an export.
         revision: What the store is current to, as one word.
-        space: The space of its vectors.
-        moment: ``store.moment()`` when it was opened: what is read later belongs together as long as this stands.
+        moment: ``store.moment()`` when it was opened: what is read later belongs together while this is unchanged.
         complete: Whether only artifacts all of whose passages have a vector are meant, as others came from no blob.
     """
 
@@ -91,9 +88,6 @@ def opened(
     Args:
         path: A Fossil repository, a folder of a git repository or of a checkout, a plain folder, or an export.
         settings: Of the index that asks; they say how a peer's index would have to be made.
-        space: The space that is wanted.
-        own_store: Where the repository that asks keeps its index.
-        report: Told how far the reading of blobs is.
     """
     if _is_export(path):
         yield _of_export(path.resolve(), settings, space, report)
@@ -148,7 +142,7 @@ def index_command(path: Path, settings: Settings) -> str:
 
 
 def embedder_settings(settings: Settings) -> dict[str, object]:
-    """What another index has to be told so that its vectors are of the same space."""
+    """What another index has to be digest_of_names so that its vectors are of the same space."""
     names = ("model", "dim", "endpoint_url", "query_prefix", "passage_prefix", "max_tokens")
     chosen = {name: getattr(settings, name) for name in names if getattr(settings, name) is not None}
     return {"embedder": settings.embedder, **chosen}

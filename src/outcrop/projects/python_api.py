@@ -1,4 +1,4 @@
-"""The public API of a Python package, from its source alone: signature and docstring of each name, where they stand.
+"""The public API of a Python package, from its source alone: signature and docstring of each name, with their lines.
 
 Nothing is imported and nothing runs. A name is called by the shortest public path that reaches it (``flask.Flask``, not
 ``flask.app.Flask``); private and deprecated names are left out, and so are names that are compiled and described
@@ -43,7 +43,7 @@ STUB_LINES = 80
 _PRIVATE_PARTS = frozenset({"test", "tests", "conftest", "__main__", "setup"})
 _ALIASES = {"posixpath": "os.path"}
 # The standard library says the same of ``os.path`` three times.
-_TWINS = frozenset({"ntpath", "genericpath", "nturl2path"})
+_DUPLICATES = frozenset({"ntpath", "genericpath", "nturl2path"})
 
 _SHOWN_DECORATORS = ("property", "cached_property", "classmethod", "staticmethod", "abstractmethod", "contextmanager")
 
@@ -59,7 +59,7 @@ class ApiFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PublicNames:
     """What was read of a package, in path order, and the files that could not be."""
 
     files: tuple[ApiFile, ...]
@@ -75,12 +75,11 @@ class _Piece:
     name: str
 
 
-def read_api(package: Package, report: Callable[[int, int], None] = lambda done, total: None) -> Reading:
+def read_api(package: Package, report: Callable[[int, int], None] = lambda done, total: None) -> PublicNames:
     """Read a package.
 
     Args:
-        package: Its files.
-        report: Told how many files of how many were read.
+        report: Takes how many files of how many were read.
     """
     modules: dict[str, Module] = {}
     stubs: dict[str, Module] = {}
@@ -99,7 +98,7 @@ def read_api(package: Package, report: Callable[[int, int], None] = lambda done,
     pieces = _Names(modules, stubs).pieces()
     there = {module.path: module for module in (*modules.values(), *stubs.values())}
     files = [_file(there[path], hashes[path], some) for path, some in sorted(pieces.items())]
-    return Reading(tuple(file for file in files if file.chunks), tuple(skipped))
+    return PublicNames(tuple(file for file in files if file.chunks), tuple(skipped))
 
 
 @contextmanager
@@ -127,9 +126,9 @@ def _read(place: Path, name: str, path: str) -> tuple[Module, str] | Skipped:
         return Skipped(path, SkipReason.BROKEN, f"not Python that is understood here ({error})")
 
 
-def _file(module: Module, hash: str, pieces: Sequence[_Piece]) -> ApiFile:
+def _file(module: Module, content_hash: str, pieces: Sequence[_Piece]) -> ApiFile:
     chunks: list[Chunk] = []
-    told = hashlib.sha256(f"{VERSION}".encode())
+    digest_of_names = hashlib.sha256(f"{VERSION}".encode())
     for piece in sorted(pieces, key=lambda each: (each.first, each.name)):
         text = textwrap.dedent("\n".join(module.lines[piece.first - 1 : piece.last]))
         for cut in chunking.chunk(text, None, Kind.DOC):
@@ -138,17 +137,12 @@ def _file(module: Module, hash: str, pieces: Sequence[_Piece]) -> ApiFile:
             chunks.append(
                 replace(cut, seq=len(chunks), first_line=lines[0], last_line=lines[1], name=piece.name, start=0, end=0)
             )
-            told.update(f"{piece.name}\0{lines}\0{cut.text}\0".encode("utf-8", "surrogatepass"))
-    return ApiFile(Ref(hash, Kind.API, module.path, told.hexdigest()), tuple(chunks))
+            digest_of_names.update(f"{piece.name}\0{lines}\0{cut.text}\0".encode("utf-8", "surrogatepass"))
+    return ApiFile(Ref(content_hash, Kind.API, module.path, digest_of_names.hexdigest()), tuple(chunks))
 
 
 class _Names:
-    """Which names a package makes public, and where each is defined.
-
-    Args:
-        modules: Its modules by dotted name.
-        stubs: The stubs beside them.
-    """
+    """Which names a package makes public, and where each is defined."""
 
     def __init__(self, modules: dict[str, Module], stubs: dict[str, Module]) -> None:
         self._modules = modules
@@ -191,8 +185,8 @@ class _Names:
         return any(module.is_deprecated for module in above if module is not None)
 
     def _exports(self, module: Module, passed: frozenset[str]) -> Iterator[str]:
-        """Names that a module offers: its ``__all__``, and where there is none, or not all of it can be told, also what
-        it defines, and what a package gathers.
+        """Its ``__all__``; where there is none, or only running would tell all of it, also what the module defines and
+        what a package gathers.
         """
         if module.name in passed:
             return
@@ -306,7 +300,7 @@ def _is_test(name: str) -> bool:
 
 
 def _is_public(name: str) -> bool:
-    return name not in _TWINS and not any(map(_is_private, name.split(".")))
+    return name not in _DUPLICATES and not any(map(_is_private, name.split(".")))
 
 
 def _is_private(name: str) -> bool:

@@ -43,7 +43,6 @@ class Interpreter:
     Attributes:
         place: Folder of the environment, or path of the program.
         version: As ``sys.version`` begins, ``3.11.7``.
-        stdlib: Folder of the standard library.
         packages: Folders that hold installed packages, strongest first.
     """
 
@@ -59,8 +58,6 @@ class Package:
 
     Attributes:
         name: What its distribution is called, or ``python``.
-        version: Its whole version.
-        root: The folder that paths are relative to.
         paths: Its ``.py`` and ``.pyi`` files, with ``/``, in order.
     """
 
@@ -79,11 +76,6 @@ class Package:
 def find_interpreter(named: Path | None, root: Path, environ: Mapping[str, str] = os.environ) -> Interpreter:
     """Whose packages are meant: those of the interpreter that was named, else of the active environment, else of the
     environment in the repository, else of the ``python3`` on the PATH.
-
-    Args:
-        named: A program or the folder of an environment.
-        root: The repository.
-        environ: The environment variables.
     """
     if named is not None:
         return _at(named)

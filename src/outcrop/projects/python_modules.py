@@ -41,9 +41,6 @@ class Module:
     """One source file.
 
     Attributes:
-        name: Dotted name.
-        path: Path of the file.
-        lines: Its lines, without their ends.
         tree: What it parses to; of functions only how they begin, since the rest would fill the memory. A file that
             gives docstrings to others is whole.
     """
@@ -179,7 +176,7 @@ def _is_all(node: ast.expr) -> bool:
 
 
 def _names(node: ast.expr) -> Iterator[str | Star]:
-    """What an expression for ``__all__`` holds, as far as it can be told without running it."""
+    """What an expression for ``__all__`` holds, as far as it can be digest_of_names without running it."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.List | ast.Tuple | ast.Set):

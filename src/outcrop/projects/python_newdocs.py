@@ -17,9 +17,7 @@ class AddedDoc:
     """What is said of one compiled name.
 
     Attributes:
-        module: The file that says it.
         node: The docstring, or None where only members have one.
-        members: What is said of its members.
     """
 
     module: Module

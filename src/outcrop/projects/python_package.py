@@ -17,7 +17,7 @@ from outcrop.indexing.ingest import Report, digest
 from outcrop.indexing.scope import corpus_of
 from outcrop.projects import copy, python_api, python_env
 from outcrop.projects.copy import ImportCounts, Material, Read
-from outcrop.projects.python_api import Reading
+from outcrop.projects.python_api import PublicNames
 from outcrop.projects.python_env import STDLIB, Interpreter, Package
 
 # Type of a project that is an installed package.
@@ -28,13 +28,7 @@ RECIPE = f"{chunking.VERSION}/python-api/{python_api.VERSION}"
 
 @dataclass(frozen=True, slots=True)
 class FoundPackage:
-    """An installed package.
-
-    Attributes:
-        interpreter: Whose it is.
-        package: Its files.
-        item: The name by which it is found again.
-    """
+    """An installed package."""
 
     interpreter: Interpreter
     package: Package
@@ -42,10 +36,10 @@ class FoundPackage:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class PackageImport:
     """What importing a package did: what came in, passages that went through the model, files that cannot be read."""
 
-    brought: ImportCounts
+    counts: ImportCounts
     embedded: int
     skipped: Sequence[Skipped]
 
@@ -58,11 +52,11 @@ def find(index: Index, package: str, executable: Path | None) -> FoundPackage:
 
 
 def slug_of(item: str, version: str) -> str:
-    """What a package is called when nobody names it."""
+    """The default project name of a package."""
     return Package("python" if item == STDLIB else item, version, Path(), ()).slug
 
 
-def bring(index: Index, found: FoundPackage, project: Project, report: Report) -> Done:
+def import_public_names(index: Index, found: FoundPackage, project: Project, report: Report) -> PackageImport:
     """Read a package, store what is new or changed in it, and embed that. The caller is the store's writer."""
     store = index.store
     before = next((each for each in store.projects() if each.name == project.name), None)
@@ -70,34 +64,33 @@ def bring(index: Index, found: FoundPackage, project: Project, report: Report) -
     known = store.known(project.name)
     whole = embedded == chunks and all(each.recipe == RECIPE for each in known.values())
     if whole and before is not None and replace(before, imported=project.imported) == project:
-        return Done(ImportCounts(0, len(known), 0, 0), 0, ())
+        return PackageImport(ImportCounts(0, len(known), 0, 0), 0, ())
     reading = python_api.read_api(found.package, lambda done, total: report(Progress("chunking", done, total)))
     if not reading.files:
         raise SourceError(f"{found.item} has no public names that are described in Python source")
     # Without its revision until all is embedded, so that an import that was stopped does not look complete.
-    brought = copy.bring(store, replace(project, revision=""), _material(reading), report)
-    counts = embed_pending(store, index.embedder, report, Filter(projects=(project.name,)))
+    counts = copy.copy_project(store, replace(project, revision=""), _material(reading), report)
+    embedded = embed_pending(store, index.embedder, report, Filter(projects=(project.name,))).embedded
     store.place_project(project, _members(reading))
-    return Done(brought, counts.embedded, reading.skipped)
+    return PackageImport(counts, embedded, reading.skipped)
 
 
-def _material(reading: Reading) -> Material:
+def _material(reading: PublicNames) -> Material:
     files = {file.ref.hash: file for file in reading.files}
 
     def read(hashes: Sequence[str]) -> list[Read]:
         return [
-            (Entry(files[hash].ref, RECIPE, [Digested(each, digest(each)) for each in files[hash].chunks]), {})
-            for hash in hashes
+            (Entry(files[key].ref, RECIPE, [Digested(each, digest(each)) for each in files[key].chunks]), {})
+            for key in hashes
         ]
 
     known = {
-        hash: StoredArtifact(file.ref.version, RECIPE, None, "", frozenset({Part.WHOLE}))
-        for hash, file in files.items()
+        key: StoredArtifact(file.ref.version, RECIPE, None, "", frozenset({Part.WHOLE})) for key, file in files.items()
     }
     return Material(_members(reading), known, read)
 
 
-def _members(reading: Reading) -> list[Member]:
+def _members(reading: PublicNames) -> list[Member]:
     return [
         Member(corpus_of(Kind.API), IMPORTED, file.ref.hash, Part.WHOLE, file.ref.path, Kind.API)
         for file in reading.files

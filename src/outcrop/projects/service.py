@@ -57,12 +57,10 @@ def import_project(
     """Bring a peer's index in under the name of its project. Nothing is embedded, and nothing in the peer is changed.
 
     Args:
-        index: Where to.
         peer: A Fossil repository, a folder of a git repository or a checkout, a plain folder, or an export.
         name: What it is called here; None for what it calls itself.
         kind: What all of it counts as here; None for what it counts as there.
         paths: Only paths that match one of these patterns, written as in a .gitignore.
-        progress: Told how far it is.
     """
     if name is not None:
         check_project(name)
@@ -81,11 +79,9 @@ def import_package(
     """Read the public names of an installed Python package, and embed what is new or changed.
 
     Args:
-        index: Where to.
         package: What one installs or imports it as; ``stdlib`` for the standard library.
         name: What it is called here; None for its name and version, ``numpy-2.4``.
-        executable: The interpreter whose packages are meant; see ``sources.python_places.find_interpreter``.
-        progress: Told how far it is.
+        executable: The interpreter whose packages are meant; see ``python_env.find_interpreter``.
     """
     found = python_package.find(index, package, executable)
     called = check_project(name) if name is not None else found.package.slug
@@ -98,7 +94,7 @@ def refresh(index: Index, name: str, *, progress: Report | None = None) -> Proje
     report = progress or _silent
     if project.type == PYTHON:
         found = python_package.find(index, project.item, peers.path_of(project.peer))
-        # A newer version of a package takes the place of the older, unless somebody chose a name that has none.
+        # A newer version of a package takes the place of the older, unless the project has a name without a version.
         chosen = name != python_package.slug_of(project.item, project.revision)
         called = name if chosen else found.package.slug
         return _import_package(index, found, called, "" if called == name else name, report)
@@ -125,12 +121,11 @@ def listing(index: Index, names: Collection[str] | None = None) -> list[ProjectS
     """Projects, and whether each has all that its peer has now. Reads, and writes nothing.
 
     Args:
-        index: Whose.
         names: Which; None for all of them.
     """
     projects = {project.name: project for project in index.store.projects() if names is None or project.name in names}
     statuses = [status for status in index.store.project_statuses() if status.name in projects]
-    return [_asked(index, projects[status.name], status) for status in statuses]
+    return [_compared(index, projects[status.name], status) for status in statuses]
 
 
 def project_named(index: Index, name: str) -> Project:
@@ -148,22 +143,22 @@ def _import_peer(index: Index, path: Path, named: str | None, wanted: Wanted, re
     for _ in range(ATTEMPTS):
         with peers.opened(path, index.settings, space, index.source.store_path(), report) as peer:
             name = peers.name_of(peer, named, index.source.project)
-            _claim(index, name, peer.type, peer.place, "")
+            _check_name_is_free(index, name, peer.type, peer.place, "")
             project = Project(
                 *(name, peer.type, peer.place, "", wanted.kind, wanted.paths, peer.revision, space, time.time())
             )
             try:
-                return _report(index, project, _bring(index, peer, project, report), started)
-            except _Moved:
+                return _report(index, project, _copy_peer(index, peer, project, report), started)
+            except _PeerChanged:
                 continue
     raise StoreLocked(f"{path} cannot be imported: its index keeps changing", "Wait until it is done there")
 
 
-class _Moved(Exception):
+class _PeerChanged(Exception):
     """The peer's index changed while it was read."""
 
 
-def _bring(index: Index, peer: Peer, project: Project, report: Report) -> ImportCounts:
+def _copy_peer(index: Index, peer: Peer, project: Project, report: Report) -> ImportCounts:
     """Copy what is wanted of a peer, as it is at one moment."""
     matches = path_matcher(project.paths) if project.paths else None
     there, known = _contents(peer)
@@ -184,16 +179,16 @@ def _bring(index: Index, peer: Peer, project: Project, report: Report) -> Import
         try:
             found = list(copy.entries_of(peer.store, hashes, first, known, project.space))
             if peer.store.moment() != peer.moment:
-                raise _Moved
+                raise _PeerChanged
         except OutcropError as error:
             raise peers.at(peers.path_of(peer.place), error) from error
         return found
 
     with index.store.writing():
-        brought = copy.bring(index.store, project, Material(members, known, read), report)
+        counts = copy.copy_project(index.store, project, Material(members, known, read), report)
     if index.store.is_shared:
         service.warn_of_readers(index.source, index.store.names().kinds)
-    return brought
+    return counts
 
 
 def _contents(peer: Peer) -> tuple[Sequence[Member], Mapping[str, StoredArtifact]]:
@@ -203,7 +198,7 @@ def _contents(peer: Peer) -> tuple[Sequence[Member], Mapping[str, StoredArtifact
             known = peer.store.known()
             members = [member for member in peer.store.members() if member.hash in known]
             if peer.store.moment() != peer.moment:
-                raise _Moved
+                raise _PeerChanged
     except OutcropError as error:
         raise peers.at(peers.path_of(peer.place), error) from error
     return members, known
@@ -212,10 +207,10 @@ def _contents(peer: Peer) -> tuple[Sequence[Member], Mapping[str, StoredArtifact
 def _unembedded(peer: Peer, hashes: Collection[str]) -> frozenset[str]:
     """Artifacts some of whose passages have no vector."""
     found: set[str] = set()
-    for hash in hashes:
-        chunks = peer.store.embedded_chunks(peer.space, [hash])[hash]
+    for key in hashes:
+        chunks = peer.store.embedded_chunks(peer.space, [key])[key]
         if any(chunk.vector is None for chunk in chunks):
-            found.add(hash)
+            found.add(key)
     return frozenset(found)
 
 
@@ -227,13 +222,13 @@ def _import_package(
     if name == index.source.project:
         raise UsageError(f"this repository itself is called {name!r}", "Give the package another name: --as NAME")
     peer = peers.spelled(found.interpreter.place)
-    _claim(index, name, PYTHON, peer, found.item)
+    _check_name_is_free(index, name, PYTHON, peer, found.item)
     project = Project(*(name, PYTHON, peer, found.item, Kind.API, (), found.package.version, space, time.time()))
     with index.store.writing():
-        done = python_package.bring(index, found, project, report)
+        done = python_package.import_public_names(index, found, project, report)
         if replaced:
             index.store.remove_project(replaced)
-    return _report(index, project, done.brought, started, done.embedded, replaced, done.skipped)
+    return _report(index, project, done.counts, started, done.embedded, replaced, done.skipped)
 
 
 def _space(index: Index) -> Space:
@@ -248,13 +243,13 @@ def _space(index: Index) -> Space:
     return wanted
 
 
-def _claim(index: Index, name: str, type: str, peer: str, item: str) -> None:
+def _check_name_is_free(index: Index, name: str, peer_type: str, peer: str, item: str) -> None:
     """Make sure that a name is free, or belongs to the same peer, or to one that is not there any more."""
     for project in index.store.projects():
-        same = (project.type == PYTHON) == (type == PYTHON) and (project.peer, project.item) == (peer, item)
-        moved = type != PYTHON and project.type == type and not peers.path_of(project.peer).exists()
+        same = (project.type == PYTHON) == (peer_type == PYTHON) and (project.peer, project.item) == (peer, item)
+        moved = peer_type != PYTHON and project.type == peer_type and not peers.path_of(project.peer).exists()
         # Another environment's packages may take the place of those of the same name.
-        other_environment = type == PYTHON == project.type and project.item == item
+        other_environment = peer_type == PYTHON == project.type and project.item == item
         if project.name == name and not (same or moved or other_environment):
             origin = f"{project.item} of {project.peer}" if project.item else project.peer
             raise UsageError(
@@ -263,7 +258,7 @@ def _claim(index: Index, name: str, type: str, peer: str, item: str) -> None:
             )
 
 
-def _asked(index: Index, project: Project, status: ProjectStatus) -> ProjectStatus:
+def _compared(index: Index, project: Project, status: ProjectStatus) -> ProjectStatus:
     """A project's status, after a look at its peer."""
     try:
         reason = _difference(index, project, status)
@@ -292,13 +287,13 @@ def _difference(index: Index, project: Project, status: ProjectStatus) -> str | 
 
 
 def _versions(index: Index, project: Project) -> Mapping[str, str]:
-    return {hash: known.version for hash, known in index.store.known(project.name).items()}
+    return {key: known.version for key, known in index.store.known(project.name).items()}
 
 
 def _report(
     index: Index,
     project: Project,
-    brought: ImportCounts,
+    counts: ImportCounts,
     started: float,
     embedded: int = 0,
     replaced: str = "",
@@ -312,11 +307,11 @@ def _report(
         item=project.item,
         artifacts=status.artifacts,
         chunks=status.chunks,
-        added=brought.added,
-        unchanged=brought.unchanged,
-        removed=brought.removed,
+        added=counts.added,
+        unchanged=counts.unchanged,
+        removed=counts.removed,
         embedded=embedded,
-        reused=brought.reused,
+        reused=counts.reused,
         replaced=replaced,
         skipped=tuple(skipped),
         seconds=time.perf_counter() - started,
@@ -324,4 +319,4 @@ def _report(
 
 
 def _silent(_: Progress) -> None:
-    """Nobody wants to know."""
+    """The default: no progress is reported."""

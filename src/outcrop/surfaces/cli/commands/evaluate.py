@@ -25,7 +25,7 @@ from outcrop.surfaces.cli.terminal import show
 from outcrop.surfaces.render import columns, counted, duration, harmless_line
 
 if TYPE_CHECKING:
-    from outcrop.evaluation.results import Asked, Evaluation, Missing, Row
+    from outcrop.evaluation.results import AskedQuestion, Evaluation, MissingLabel, ResultRow
 from outcrop.surfaces.cli.options import embedder_options
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _judged(found: Evaluation) -> str:
     return "by passage" if found.by_passage else "by file"
 
 
-def _table(rows: Sequence[Row]) -> Iterator[str]:
+def _table(rows: Sequence[ResultRow]) -> Iterator[str]:
     table = [("embedder", "mode", "NDCG@10", "95 %", "recall@10", "MRR@10", "NDCG@10 against the first")]
     for row in rows:
         low, high = row.ndcg.low, row.ndcg.high
@@ -167,7 +167,7 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
     yield from columns(table, right={2, 4, 5})
 
 
-def _against(row: Row) -> str:
+def _against(row: ResultRow) -> str:
     if row.against is None:
         return "–"
     gap = row.against.interval
@@ -203,7 +203,7 @@ def _notes(found: Evaluation) -> Iterator[str]:
         yield "the index is behind its source → outcrop index"
 
 
-def _missing(missing: Sequence[Missing]) -> Iterator[str]:
+def _missing(missing: Sequence[MissingLabel]) -> Iterator[str]:
     for each in missing[:NAMED]:
         yield f"  {harmless_line(each.label)}  ({harmless_line(each.id)})"
     if len(missing) > NAMED:
@@ -215,7 +215,7 @@ def _listed(names: Sequence[str]) -> str:
     return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED:,} more"
 
 
-def _question(asked: Asked, rows: Sequence[Row]) -> Iterator[str]:
+def _question(asked: AskedQuestion, rows: Sequence[ResultRow]) -> Iterator[str]:
     """One question: its figure in the first row, where its answers came there, and what the others made of it."""
     if not asked.results:
         return
