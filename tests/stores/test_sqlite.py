@@ -183,7 +183,7 @@ def _hold(path: str, ready: object) -> None:
         time.sleep(60)
 
 
-def test_a_killed_writer_blocks_nobody(path: Path) -> None:
+def test_a_killed_writer_blocks_no_other(path: Path) -> None:
     fill(path)
     context = multiprocessing.get_context("spawn")
     ready = context.Event()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,25 +20,6 @@ EVERYWHERE = "*"
 
 # Filters whose chunks are cached: a person's choices on a page; each costs 8 bytes a chunk.
 MAX_CACHED = 16
-
-
-@dataclass(frozen=True, slots=True)
-class MemberRow:
-    """One membership of a chunk, as a filter reads it."""
-
-    corpus: str
-    project: str
-    path: str
-    kind: str
-
-
-def passes(row: MemberRow, wanted: Filter, matches: Callable[[str], bool]) -> bool:
-    return (
-        (not wanted.corpora or row.corpus in wanted.corpora)
-        and (not wanted.kinds or row.kind in wanted.kinds)
-        and (not wanted.projects or row.project in wanted.projects)
-        and (not wanted.paths or (row.path != "" and matches(row.path)))
-    )
 
 
 class FilterCache:

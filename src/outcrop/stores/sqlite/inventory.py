@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from outcrop.core import model as core
-from outcrop.core.model import Kind, Part, Space
+from outcrop.core.model import Collection, Kind, Part, Space
 from outcrop.core.reports import CollectionStatus, SpaceStatus
 from outcrop.core.rows import ArtifactKey, InventoryRow
 from outcrop.stores.sqlite.filters import EVERYWHERE
@@ -44,6 +43,8 @@ class IndexedArtifact:
 
 @dataclass(frozen=True, slots=True)
 class StoredText:
+    """A passage's text with its place."""
+
     text: str
     first_line: int
     cell: int | None
@@ -66,7 +67,7 @@ def find(
     path: str | None,
     artifact: str | None,
     project: str,
-    kinds: Collection[Kind] | None,
+    kinds: Container[str] | None,
 ) -> IndexedArtifact | None:
     """The artifact at a path, or with a hash, or both; None where the view has none of these kinds."""
     conditions, values = ["m.project = ?", "m.worktree IN (?, ?)"], [project, worktree, EVERYWHERE]
@@ -143,30 +144,28 @@ def facets(database: sqlite3.Connection, worktree: str) -> Sequence[FacetCount]:
 
 
 def collections(database: sqlite3.Connection, worktree: str, space: Space) -> Sequence[CollectionStatus]:
-    """One line a corpus of a view."""
-    rows = database.execute(
-        "SELECT m.corpus, m.kind, c.id, c.hash, length(c.text), length(CAST(c.text AS BLOB)), e.dim"
-        " FROM fx_vec_member m JOIN fx_vec_chunk c ON c.project = m.project AND c.hash = m.hash AND c.part = m.part"
-        " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
-        " WHERE m.worktree IN (?, ?) GROUP BY m.corpus, c.id ORDER BY m.corpus",
-        (space.model, worktree, EVERYWHERE),
-    )
-    found: dict[str, list[tuple[str, str, int, int, bool]]] = {}
-    for corpus, kind, _, artifact, characters, size, dim in rows:
-        found.setdefault(corpus, []).append((kind, artifact, characters, size, dim is not None))
-    return [
-        CollectionStatus(
-            name=core.Collection(corpus, space).name,
-            corpus=corpus,
-            artifacts=len({chunk[1] for chunk in chunks}),
-            chunks=len(chunks),
-            embedded=sum(chunk[4] for chunk in chunks),
-            characters=sum(chunk[2] for chunk in chunks),
-            bytes=sum(chunk[3] + (space.dim * NUMBER_BYTES if chunk[4] else 0) for chunk in chunks),
-            kinds=dict(sorted(Counter(chunk[0] for chunk in chunks).items())),
+    """One line a corpus of a view; what is at several paths of it counts once."""
+    parts: dict[str, dict[tuple[str, str, Part], InventoryRow]] = defaultdict(dict)
+    for row in holdings(database, worktree, space):
+        parts[row.corpus].setdefault((row.project, row.hash, row.part), row)
+    found = []
+    for corpus, by_part in sorted(parts.items()):
+        rows, kinds = by_part.values(), Counter[str]()
+        for row in rows:
+            kinds[str(row.kind)] += row.chunks
+        found.append(
+            CollectionStatus(
+                name=Collection(corpus, space).name,
+                corpus=corpus,
+                artifacts=len({row.hash for row in rows}),
+                chunks=sum(row.chunks for row in rows),
+                embedded=sum(row.embedded for row in rows),
+                characters=sum(row.characters for row in rows),
+                bytes=sum(row.bytes + row.embedded * space.dim * NUMBER_BYTES for row in rows),
+                kinds=dict(sorted(kinds.items())),
+            )
         )
-        for corpus, chunks in found.items()
-    ]
+    return found
 
 
 def holdings(database: sqlite3.Connection, worktree: str, space: Space) -> Sequence[InventoryRow]:

@@ -6,11 +6,10 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from outcrop.core.model import FileState, Kind, Part, Skipped, SkipReason
-from outcrop.core.rows import Member, Names, Replaced, StoredArtifact, View
+from outcrop.core.model import FileState, Skipped, SkipReason
+from outcrop.core.rows import Member, Replaced, View
 from outcrop.stores.sqlite import filters, keywords
 from outcrop.stores.sqlite.connection import meta, set_meta
-from outcrop.stores.sqlite.filters import EVERYWHERE
 from outcrop.stores.sqlite.writer import chunk_ids, delete_chunks
 
 # Corpus, builder, hash, part, path ('' for none), kind.
@@ -47,14 +46,7 @@ class MembershipChange:
 
 def compare(database: sqlite3.Connection, worktree: str, view: View) -> MembershipChange:
     """What has to be written for a view; reads only."""
-    marks = ", ".join("?" * len(view.builders))
-    there: frozenset[MemberKey] = frozenset(
-        database.execute(
-            "SELECT corpus, builder, hash, part, path, kind FROM fx_vec_member"
-            f" WHERE project = '' AND worktree = ? AND builder IN ({marks})",
-            (worktree, *view.builders),
-        )
-    )
+    there = stored_keys(database, "", worktree, view.builders)
     wanted = frozenset(map(key_of, view.members))
     skipped = _in_order(view.skipped)
     return MembershipChange(
@@ -76,16 +68,7 @@ def apply(database: sqlite3.Connection, worktree: str, change: MembershipChange)
     _replace_files(database, worktree, *change.seen)
     if change.skipped is not None:
         _replace_skipped(database, worktree, change.skipped)
-    database.executemany(
-        "DELETE FROM fx_vec_member WHERE project = '' AND worktree = ? AND corpus = ? AND builder = ? AND hash = ?"
-        " AND part = ? AND path = ? AND kind = ?",
-        ((worktree, *key) for key in change.gone),
-    )
-    database.executemany(
-        "INSERT OR REPLACE INTO fx_vec_member(worktree, corpus, builder, hash, part, path, kind)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        ((worktree, *key) for key in sorted(change.new, key=lambda key: key[2])),
-    )
+    change_members(database, "", worktree, change.gone, change.new)
     if change.gone or change.new:
         # Until the build is complete this is no known revision: its source may go back to the one before.
         database.executemany(
@@ -95,6 +78,35 @@ def apply(database: sqlite3.Connection, worktree: str, change: MembershipChange)
     dropped = drop_unplaced(database)
     update_paths(database, "", {key[2] for key in (*change.gone, *change.new)})
     return dropped
+
+
+def stored_keys(
+    database: sqlite3.Connection, project: str, worktree: str, builders: Sequence[str]
+) -> frozenset[MemberKey]:
+    """The memberships that these builders added."""
+    marks = ", ".join("?" * len(builders))
+    return frozenset(
+        database.execute(
+            "SELECT corpus, builder, hash, part, path, kind FROM fx_vec_member"
+            f" WHERE project = ? AND worktree = ? AND builder IN ({marks})",
+            (project, worktree, *builders),
+        )
+    )
+
+
+def change_members(
+    database: sqlite3.Connection, project: str, worktree: str, gone: Collection[MemberKey], new: Collection[MemberKey]
+) -> None:
+    database.executemany(
+        "DELETE FROM fx_vec_member WHERE project = ? AND worktree = ? AND corpus = ? AND builder = ? AND hash = ?"
+        " AND part = ? AND path = ? AND kind = ?",
+        ((project, worktree, *key) for key in gone),
+    )
+    database.executemany(
+        "INSERT OR REPLACE INTO fx_vec_member(project, worktree, corpus, builder, hash, part, path, kind)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        ((project, worktree, *key) for key in sorted(new, key=lambda key: key[2])),
+    )
 
 
 def drop_unplaced(database: sqlite3.Connection, project: str = "") -> Replaced:
@@ -228,23 +240,6 @@ def _in_order(skipped: Sequence[Skipped]) -> list[Skipped]:
     )
 
 
-def known(database: sqlite3.Connection, project: str) -> Mapping[str, StoredArtifact]:
-    """Per hash, what is stored of a project's artifacts; the empty project is this source's."""
-    rows = database.execute(
-        "SELECT hash, version, recipe, skip, detail, parts FROM fx_vec_artifact WHERE project = ?", (project,)
-    )
-    return {
-        artifact: StoredArtifact(
-            version,
-            recipe,
-            None if skip is None else SkipReason(skip),
-            detail,
-            frozenset(Part(part) for part in parts.split(",")) if parts else frozenset({Part.WHOLE}),
-        )
-        for artifact, version, recipe, skip, detail, parts in rows
-    }
-
-
 def file_states(database: sqlite3.Connection, worktree: str) -> Mapping[str, FileState]:
     """File states of a view's last build."""
     rows = database.execute("SELECT path, size, mtime_ns, inode, hash FROM fx_vec_file WHERE worktree = ?", (worktree,))
@@ -257,40 +252,3 @@ def skipped_artifacts(database: sqlite3.Connection, worktree: str) -> Sequence[S
         "SELECT path, reason, detail, hash FROM fx_vec_skip WHERE worktree = ? ORDER BY path, reason", (worktree,)
     )
     return [Skipped(path, SkipReason(reason), *more) for path, reason, *more in rows]
-
-
-def names(database: sqlite3.Connection, worktree: str) -> Names:
-    """What filters may name in a view."""
-    question = "SELECT DISTINCT {} FROM fx_vec_member WHERE worktree IN (?, ?)"
-    columns = (
-        frozenset(row[0] for row in database.execute(question.format(column), (worktree, EVERYWHERE)))
-        for column in ("corpus", "kind", "project")
-    )
-    return Names(*columns)
-
-
-def members(database: sqlite3.Connection, worktree: str, builder: str | None) -> Sequence[Member]:
-    """What the last build of a corpus, or of each of them, put into a view."""
-    rows = database.execute(
-        "SELECT corpus, builder, hash, part, path, kind FROM fx_vec_member"
-        " WHERE project = '' AND worktree = ? AND (builder = ? OR ? IS NULL)",
-        (worktree, builder, builder),
-    )
-    return [
-        Member(corpus, builder, artifact, Part(part), path or None, Kind(kind))
-        for corpus, builder, artifact, part, path, kind in rows
-    ]
-
-
-def revisions(database: sqlite3.Connection, worktree: str) -> Mapping[str, str]:
-    """Per corpus, the revision of its last complete build."""
-    return dict(database.execute("SELECT builder, revision FROM fx_vec_built WHERE worktree = ?", (worktree,)))
-
-
-def count_artifacts(database: sqlite3.Connection, worktree: str) -> int:
-    """How many artifacts belong to a view."""
-    (count,) = database.execute(
-        "SELECT count(DISTINCT project || '/' || hash) FROM fx_vec_member WHERE worktree IN (?, ?)",
-        (worktree, EVERYWHERE),
-    ).fetchone()
-    return int(count)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from outcrop import chunking
 from outcrop.core.model import Chunk, Filter, Kind, MediaNote, Part, Space
 from outcrop.core.rows import ArtifactKey, Embedded, Passage, PassageRef, Pending
 from outcrop.core.vectors import from_bytes
 from outcrop.errors import FormatError, StoreDamaged
-from outcrop.stores.sqlite import filters, upserts
+from outcrop.stores.sqlite import upserts
 from outcrop.stores.sqlite.filters import EVERYWHERE
 from outcrop.text.globs import path_matcher
 
@@ -65,20 +65,19 @@ def passages(database: sqlite3.Connection, worktree: str, ids: Sequence[int], wa
         if chunk_id in rows:
             artifact, project, kind, version, uri, transcript, *columns = rows[chunk_id]
             chunk = stored_chunk(columns)
-            placed = members.get((project, artifact, chunk.part), ())
-            here = [filters.MemberRow(*values[:4]) for values in placed]
-            if len(here) > 1:
-                here.sort(key=lambda member: not filters.passes(member, wanted, matches))
+            placed = members.get((project, artifact, chunk.part), [])
+            if len(placed) > 1:
+                placed = sorted(placed, key=lambda member: not _passes(member, wanted, matches))
             found[chunk_id] = Passage(
                 id=chunk_id,
                 hash=artifact,
                 project=project,
-                kind=Kind(here[0].kind if here else kind),
-                paths=tuple(dict.fromkeys(member.path for member in here if member.path)),
-                corpora=tuple(dict.fromkeys(member.corpus for member in here)),
+                kind=Kind(placed[0].kind if placed else kind),
+                paths=tuple(dict.fromkeys(member.path for member in placed if member.path)),
+                corpora=tuple(dict.fromkeys(member.corpus for member in placed)),
                 chunk=chunk,
                 siblings=siblings[project, artifact],
-                version=version if any(values[4] == worktree for values in placed) else None,
+                version=version if any(member.worktree == worktree for member in placed) else None,
                 record=upserts.note(database, (project, artifact), wanted.corpora)
                 if version == upserts.VERSION
                 else None,
@@ -87,25 +86,45 @@ def passages(database: sqlite3.Connection, worktree: str, ids: Sequence[int], wa
     return found
 
 
+class _Membership(NamedTuple):
+    """One membership of a chunk; its path is empty for what has none."""
+
+    corpus: str
+    project: str
+    path: str
+    kind: str
+    worktree: str
+
+
+def _passes(member: _Membership, wanted: Filter, matches: Callable[[str], bool]) -> bool:
+    return (
+        (not wanted.corpora or member.corpus in wanted.corpora)
+        and (not wanted.kinds or member.kind in wanted.kinds)
+        and (not wanted.projects or member.project in wanted.projects)
+        and (not wanted.paths or (member.path != "" and matches(member.path)))
+    )
+
+
 def _members(
-    database: sqlite3.Connection, worktree: str, artifacts: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str, str], list[Sequence[Any]]]:
-    """Memberships by project, hash and part: corpus, project, path, kind and worktree, by path and corpus."""
-    found: dict[tuple[str, str, str], list[Sequence[Any]]] = defaultdict(list)
+    database: sqlite3.Connection, worktree: str, artifacts: Sequence[ArtifactKey]
+) -> dict[tuple[str, str, str], list[_Membership]]:
+    """Memberships by project, hash and part, each by path and corpus."""
+    found: dict[tuple[str, str, str], list[_Membership]] = defaultdict(list)
     for some in _batches(artifacts):
         for artifact, part, *values in database.execute(
             f"{_wanted(some)} SELECT m.hash, m.part, m.corpus, m.project, m.path, m.kind, m.worktree FROM wanted w"
             " CROSS JOIN fx_vec_member m ON m.project = w.project AND m.hash = w.hash"
             " WHERE m.worktree IN (?, ?) ORDER BY m.path, m.corpus",
-            (*chain.from_iterable(some), worktree, filters.EVERYWHERE),
+            (*chain.from_iterable(some), worktree, EVERYWHERE),
         ):
-            found[values[1], artifact, part].append(values)
+            member = _Membership(*values)
+            found[member.project, artifact, part].append(member)
     return found
 
 
-def _siblings(database: sqlite3.Connection, artifacts: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+def _siblings(database: sqlite3.Connection, artifacts: Sequence[ArtifactKey]) -> dict[ArtifactKey, int]:
     """How many chunks each artifact has."""
-    found: dict[tuple[str, str], int] = {}
+    found: dict[ArtifactKey, int] = {}
     for some in _batches(artifacts):
         for project, artifact, count in database.execute(
             f"{_wanted(some)} SELECT w.project, w.hash, (SELECT count(*) FROM fx_vec_chunk c"
@@ -116,7 +135,7 @@ def _siblings(database: sqlite3.Connection, artifacts: Sequence[tuple[str, str]]
     return found
 
 
-def _wanted(artifacts: Sequence[tuple[str, str]]) -> str:
+def _wanted(artifacts: Sequence[ArtifactKey]) -> str:
     return f"WITH wanted(project, hash) AS (VALUES {', '.join(['(?, ?)'] * len(artifacts))})"
 
 

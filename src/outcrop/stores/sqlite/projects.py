@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -126,20 +125,11 @@ class ProjectTables(VectorStore):
         name = project.name
         before = next((each for each in self.projects() if each.name == name), None)
         with self.file.reading(create=True) as database:
-            there = _members(database, name)
+            there = membership.stored_keys(database, name, EVERYWHERE, (IMPORTED,))
         if before is not None and wanted == there and replace(before, imported=project.imported) == project:
             return Replaced(0, 0)
         with self.file.changing() as database:
-            database.executemany(
-                f"DELETE FROM fx_vec_member WHERE project = ? AND {_IMPORTED}"
-                " AND corpus = ? AND builder = ? AND hash = ? AND part = ? AND path = ? AND kind = ?",
-                ((name, *key) for key in there - wanted),
-            )
-            database.executemany(
-                "INSERT OR REPLACE INTO fx_vec_member(project, worktree, corpus, builder, hash, part, path, kind)"
-                f" VALUES (?, '{EVERYWHERE}', ?, ?, ?, ?, ?, ?)",
-                ((name, *key) for key in sorted(wanted - there, key=lambda key: key[2])),
-            )
+            membership.change_members(database, name, EVERYWHERE, there - wanted, wanted - there)
             source = (name, project.type, project.peer, project.item, project.kind, "\n".join(project.paths))
             database.execute(
                 f"INSERT OR REPLACE INTO fx_vec_project({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -155,12 +145,3 @@ class ProjectTables(VectorStore):
             database.execute(f"DELETE FROM fx_vec_member WHERE project = ? AND {_IMPORTED}", (name,))
             database.execute("DELETE FROM fx_vec_project WHERE project = ?", (name,))
             return membership.drop_unplaced(database, name)
-
-
-def _members(database: sqlite3.Connection, name: str) -> frozenset[membership.MemberKey]:
-    return frozenset(
-        database.execute(
-            f"SELECT corpus, builder, hash, part, path, kind FROM fx_vec_member WHERE project = ? AND {_IMPORTED}",
-            (name,),
-        )
-    )

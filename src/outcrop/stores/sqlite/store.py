@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from outcrop.core.model import EVERYTHING, FileState, Filter, Kind, Skipped, Space
+from outcrop.core.model import EVERYTHING, FileState, Filter, Kind, Part, Skipped, SkipReason, Space
 from outcrop.core.protocols import Matrix, Vector, override
 from outcrop.core.reports import CollectionStatus, SpaceStatus
 from outcrop.core.rows import (
@@ -35,6 +35,7 @@ from outcrop.errors import IndexMissing
 from outcrop.stores.sqlite import filters, inventory, keywords, membership, passages, upserts, writer
 from outcrop.stores.sqlite.connection import copy_tables, count_change, meta, transaction
 from outcrop.stores.sqlite.file import DatabaseFile
+from outcrop.stores.sqlite.filters import EVERYWHERE
 from outcrop.stores.sqlite.matrix import VectorCache
 from outcrop.stores.sqlite.projects import ProjectTables
 
@@ -235,7 +236,19 @@ class SqliteStore(ProjectTables):
     @override
     def known(self, project: str = "") -> Mapping[str, StoredArtifact]:
         with self._reading() as database:
-            return membership.known(database, project)
+            rows = database.execute(
+                "SELECT hash, version, recipe, skip, detail, parts FROM fx_vec_artifact WHERE project = ?", (project,)
+            )
+            return {
+                key: StoredArtifact(
+                    version,
+                    recipe,
+                    None if skip is None else SkipReason(skip),
+                    detail,
+                    frozenset(map(Part, parts.split(","))) if parts else frozenset({Part.WHOLE}),
+                )
+                for key, version, recipe, skip, detail, parts in rows
+            }
 
     @override
     def seen(self) -> Mapping[str, FileState]:
@@ -256,7 +269,8 @@ class SqliteStore(ProjectTables):
     @override
     def revisions(self) -> Mapping[str, str]:
         with self._reading() as database:
-            return membership.revisions(database, self.worktree)
+            question = "SELECT builder, revision FROM fx_vec_built WHERE worktree = ?"
+            return dict(database.execute(question, (self.worktree,)))
 
     @override
     def has_members(self) -> bool:
@@ -267,12 +281,24 @@ class SqliteStore(ProjectTables):
     @override
     def members(self, builder: str | None = None) -> Sequence[Member]:
         with self._reading() as database:
-            return membership.members(database, self.worktree, builder)
+            rows = database.execute(
+                "SELECT corpus, builder, hash, part, path, kind FROM fx_vec_member"
+                " WHERE project = '' AND worktree = ? AND (builder = ? OR ? IS NULL)",
+                (self.worktree, builder, builder),
+            )
+            return [
+                Member(corpus, own_builder, key, Part(part), path or None, Kind(kind))
+                for corpus, own_builder, key, part, path, kind in rows
+            ]
 
     @override
     def artifacts(self) -> int:
         with self._reading() as database:
-            return membership.count_artifacts(database, self.worktree)
+            (count,) = database.execute(
+                "SELECT count(DISTINCT project || '/' || hash) FROM fx_vec_member WHERE worktree IN (?, ?)",
+                (self.worktree, EVERYWHERE),
+            ).fetchone()
+            return int(count)
 
     @override
     def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[Embedded]]:
@@ -312,7 +338,13 @@ class SqliteStore(ProjectTables):
     @override
     def names(self) -> Names:
         with self._reading() as database:
-            return membership.names(database, self.worktree)
+            question = "SELECT DISTINCT {} FROM fx_vec_member WHERE worktree IN (?, ?)"
+            return Names(
+                *(
+                    frozenset(row[0] for row in database.execute(question.format(column), (self.worktree, EVERYWHERE)))
+                    for column in ("corpus", "kind", "project")
+                )
+            )
 
     @override
     def nearest(self, query: Vector, k: int, where: Filter) -> Sequence[ScoredChunk]:

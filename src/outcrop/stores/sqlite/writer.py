@@ -236,7 +236,7 @@ def rewrite_vectors(
 
 
 def finish(database: sqlite3.Connection, worktree: str, revision: str, builders: Sequence[str]) -> None:
-    """Declare corpora's builds complete at a revision, whose check-in is what stands before the ``+``."""
+    """Declare corpora's builds complete at a revision, whose check-in is the part before the ``+``."""
     database.executemany(
         "INSERT OR REPLACE INTO fx_vec_built VALUES (?, ?, ?)", ((worktree, builder, revision) for builder in builders)
     )
