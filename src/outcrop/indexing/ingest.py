@@ -45,12 +45,10 @@ class Ingested:
     """What the store holds now.
 
     Attributes:
-        listing: What the source said.
         placed: The refs of what is indexed, as they were read.
-        skipped: What was left out, by path.
         added: Hashes of artifacts that are new or were cut again.
         reused: New chunks whose vector was already there.
-        removed: Artifacts that are gone from what this build is about.
+        removed: Artifacts that are gone from this build's corpora.
     """
 
     listing: Listing
@@ -75,7 +73,6 @@ class Cutter:
         return [ref for ref in first.values() if not self.is_current(ref, known.get(ref.hash))]
 
     def is_current(self, ref: Ref, known: StoredArtifact | None) -> bool:
-        """Whether what is stored of an artifact is what would be stored now."""
         if known is None or known.version != ref.version:
             return False
         return known.recipe == (self.recipe(ref) if known.skip is None else self._refusal(ref))
@@ -102,7 +99,7 @@ class Cutter:
         return f"{chunking.VERSION}/{decoding.VERSION}/{chunking.format_of(ref.path, ref.kind)}/{self._rules}"
 
     def _refusal(self, ref: Ref) -> str:
-        """The recipe of an artifact that is left out; its path can be why."""
+        # The path can be why an artifact is left out.
         return f"{self.recipe(ref)}/{ref.path}"
 
 
@@ -188,7 +185,6 @@ def store_some(source: Source, store: ChunkWriter, refs: Sequence[Ref], scopes: 
 
 
 def _media(artifact: Artifact) -> MediaNote | None:
-    """The asset that an artifact is the transcript of, if it is one."""
     manifest, transcript = artifact.manifest, artifact.ref.transcript
     return None if manifest is None or transcript is None else MediaNote(manifest.uri, transcript.path or "")
 
@@ -212,6 +208,5 @@ def refused(refs: Iterable[Ref], known: Mapping[str, StoredArtifact], scope: Sco
 
 
 def known_of(entry: Entry) -> StoredArtifact:
-    """What the store will say of an artifact."""
     parts = frozenset(item.chunk.part for item in entry.chunks) - {Part.WHOLE}
     return StoredArtifact(entry.ref.version, entry.recipe, entry.skip, entry.detail, parts or frozenset({Part.WHOLE}))

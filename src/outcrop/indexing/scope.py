@@ -31,7 +31,6 @@ _WILD = re.compile(r"[*?\[]")
 
 
 def corpus_of(kind: Kind) -> str:
-    """The default corpus of a kind."""
     return "code" if kind in CODE_KINDS else DOCS
 
 
@@ -53,7 +52,6 @@ class Scope:
 
     @property
     def builders(self) -> tuple[str, ...]:
-        """The corpora whose members this build replaces."""
         return DEFAULT_BUILDERS if self.corpus is None else (self.corpus,)
 
     @property
@@ -83,15 +81,10 @@ class Scope:
         ]
 
     def takes(self, known: StoredArtifact) -> bool:
-        """Whether any part of an artifact belongs to a corpus."""
         return self.raw_cells or known.parts != _RAW_ALONE
 
     def members(self, ref: Ref, known: StoredArtifact) -> Iterator[Member]:
-        """The corpora of an artifact's parts.
-
-        A notebook's Markdown cells are documents, its code cells code of the corpus that is built; its raw cells belong
-        to no corpus unless ``raw_cells`` is set.
-        """
+        """An artifact's parts with their corpora: a notebook's Markdown cells are documents of every index."""
         own = self.corpus
         for part in known.parts:
             if part is Part.WHOLE:
@@ -146,5 +139,4 @@ def _covering(entries: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _above(path: str) -> Iterator[str]:
-    """A path and the folders above it."""
     return accumulate(path.split("/"), lambda whole, part: f"{whole}/{part}")

@@ -49,7 +49,6 @@ _TICKS = re.compile("`+")
 
 
 def essence(prompt: str) -> str:
-    """The part of a prompt that is searched for."""
     if len(prompt) <= LONGEST_PROMPT:
         return prompt
     return f"{prompt[: LONGEST_PROMPT // 2]}\n{prompt[-LONGEST_PROMPT // 2 :]}"
@@ -64,14 +63,9 @@ def find_by_words(query: Query, index: ChunkIndex, source: Source, reason: str) 
 
 
 def compose(query: Query, answer: Answer, k: int, limit: int, floor: float | None, project: str) -> Context:
-    """Quote the best passages of an answer that are relevant to the prompt and fit.
+    """Quote the best passages of an answer that are relevant to the prompt, at most ``k``, within ``limit`` tokens.
 
-    Args:
-        query: The prompt.
-        k: How many passages at most.
-        limit: Tokens that the whole block may have.
-        floor: Dot product that a passage must reach; None for the model's default.
-        project: Name of this repository.
+    A passage must reach a dot product of ``floor``, or of the model's own floor where that is None.
     """
     chosen: list[Hit] = []
     context = NO_CONTEXT
@@ -105,7 +99,6 @@ def _relevant(query: Query, answer: Answer, floor: float | None) -> Sequence[Hit
 
 
 def _names(hit: Hit, identifiers: Collection[str]) -> bool:
-    """Whether a passage holds one of these identifiers as a whole word."""
     text = f"{hit.name or ''}\n{hit.text}"
     return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) for name in identifiers)
 

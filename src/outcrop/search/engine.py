@@ -37,11 +37,7 @@ Fallback = Callable[[Query, str | None], Answer]
 
 
 def search(query: Query, index: ChunkIndex, source: Source, embedder: Embedder, fallback: Fallback) -> Answer:
-    """Answer a question.
-
-    Args:
-        source: Asked only whether it changed since the build, and what it withholds.
-    """
+    """Answer a question; the source is asked only whether it changed since the build, and what it withholds."""
     check(query)
     try:
         return _from_index(query, index, source, embedder)
@@ -53,15 +49,7 @@ def search(query: Query, index: ChunkIndex, source: Source, embedder: Embedder, 
 
 @dataclass(frozen=True, slots=True)
 class _Findings:
-    """What the index holds for a question, read at one moment.
-
-    Attributes:
-        nearest: The nearest passages.
-        by_words: The passages that hold its words.
-        products: Dot product of each of them that has a vector.
-        passages: All of them.
-        percent: How much of the index is embedded, where that is not all.
-    """
+    """What the index holds for a question at one moment; ``percent`` of it is embedded, None for all."""
 
     nearest: Sequence[ScoredChunk]
     by_words: Sequence[ScoredChunk]
@@ -211,7 +199,6 @@ def keyword_answer(
 
 
 def _modes(nearest: Sequence[ScoredChunk], by_words: Sequence[ScoredChunk]) -> Mapping[int, Mode]:
-    """How each candidate was found."""
     near, worded = {found.id for found in nearest}, {found.id for found in by_words}
     return {
         key: Mode.HYBRID if key in near and key in worded else Mode.SEMANTIC if key in near else Mode.KEYWORD

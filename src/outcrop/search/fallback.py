@@ -26,13 +26,7 @@ SHORT_COMMIT = 12
 def search_files(
     query: Query, source: Source, scratch: ChunkStore, scopes: Sequence[Scope], reason: str | None = None
 ) -> Answer:
-    """Answer from the source's files by words alone.
-
-    Args:
-        scratch: An empty store that is dropped afterwards; gives the same passages and ranking as an index.
-        scopes: Custom corpora of the settings.
-        reason: Why the index cannot be used; None where there is none.
-    """
+    """Answer from the source's files by words alone, ranked like an index; ``scratch`` is an empty store."""
     refs = source.artifacts({}).refs
     custom = tuple(scope.corpus for scope in scopes if scope.corpus is not None)
     names = Names(

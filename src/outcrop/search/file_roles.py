@@ -1,4 +1,4 @@
-"""What role a file has, read off its path: source, or something around it."""
+"""The role of a file in its repository, read off its path."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 
 class FileRole(StrEnum):
-    """Role of a file in its repository; the values are shown in explanations."""
+    """What explanations call a file."""
 
     SOURCE = "source"
     TEST = "test"

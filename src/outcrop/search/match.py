@@ -23,13 +23,12 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """How well each document suits each query.
+    """How well each document matches each query; ``reason`` says why matching is off, and then there is no score.
 
     Attributes:
-        scores: float32 ``[queries, documents]``, 0 to 1; None when matching is off.
-        best: Per query its best documents, best first, ties in the order of the documents; empty when matching is off.
-        space: Id of the space that was compared in; None when matching is off.
-        reason: None, or why matching is off.
+        scores: float32 ``[queries, documents]``, 0 to 1.
+        best: Per query its best documents, best first, ties in the order of the documents.
+        space: Id of the space that was compared in.
     """
 
     scores: Matrix | None
@@ -63,7 +62,6 @@ def off(queries: Sequence[str]) -> Matches:
 
 
 def _distinct(texts: Sequence[str]) -> dict[str, int]:
-    """Each text once, with its place."""
     return {text: place for place, text in enumerate(dict.fromkeys(texts))}
 
 

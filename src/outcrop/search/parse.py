@@ -50,7 +50,6 @@ def parse(
     explain: bool = False,
     vector: Vector | EmbedderError | None = None,
 ) -> Query:
-    """Read a question."""
     words = tuple(terms.query_words(text))
     stripped = text.strip().strip("`")
     symbol = _SEPARATOR.split(stripped.removesuffix("()"))[-1] if _SYMBOL.fullmatch(stripped) else None

@@ -20,10 +20,7 @@ class Query:
     """A question; :func:`outcrop.search.parse.parse` makes it.
 
     Attributes:
-        mode: How to answer.
-        k: How many hits at most.
-        where: What may answer.
-        min_score: Dot product that a hit must reach, or None.
+        min_score: Dot product that a hit must reach.
         explain: Whether each hit says what its rank is made of.
         words: Distinct search terms, without stop words.
         plain_words: Words that are not identifiers, lower-case; they may be mistyped.
@@ -55,7 +52,6 @@ class Query:
 
 
 def mode_of(name: str) -> Mode:
-    """A mode by its name."""
     try:
         return Mode(name)
     except ValueError:
@@ -63,7 +59,6 @@ def mode_of(name: str) -> Mode:
 
 
 def filter_of(kind: Choice, project: Choice, corpus: Choice, path: Choice) -> Filter:
-    """A filter from a caller's choices."""
     kinds = []
     for name in _names(kind):
         if name not in set(Kind):

@@ -135,8 +135,6 @@ def rank(query: Query, candidates: Sequence[Candidate]) -> list[Ranked]:
 
 
 class _Points:
-    """A running value with its reasons."""
-
     __slots__ = ("reasons", "value")
 
     def __init__(self) -> None:
@@ -167,7 +165,6 @@ def _add_similarity(query: Query, candidates: Sequence[Candidate], points_of: Ma
 
 
 def _add_file_support(candidates: Sequence[Candidate], points_of: Mapping[int, _Points]) -> None:
-    """Passages of one file support its best one."""
     strength: dict[str, float] = defaultdict(float)
     best: dict[str, int] = {}
     for candidate in candidates:
@@ -206,7 +203,6 @@ def _add_file_breadth(query: Query, candidates: Sequence[Candidate], points_of: 
 
 
 def _add_coverage(query: Query, candidate: Candidate, points: _Points) -> None:
-    """How much of the question the file's name, its folder and the passage's own name cover."""
     stem, folder = _path_terms(candidate.path)
     points.add(STEM * _coverage(query.words, stem), "file name")
     points.add(FOLDER * _coverage(query.words, folder), "folder name")

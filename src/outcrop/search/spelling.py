@@ -70,12 +70,9 @@ def _candidates(
 
 
 def distance(one: str, other: str, limit: int) -> int:
-    """Letters that were left out, put in, mistaken or swapped with their neighbour between two words.
+    """Optimal string alignment distance, ``limit + 1`` at most.
 
-    Optimal string alignment (Damerau, "A technique for computer detection and correction of spelling errors", 1964).
-
-    Returns:
-        The distance, or ``limit + 1`` when it is above the limit.
+    Damerau, "A technique for computer detection and correction of spelling errors", 1964.
     """
     return min(_to_beginnings(one, other, limit)[-1], limit + 1)
 

@@ -29,7 +29,6 @@ class Freshness:
             self._current = f"unknown: {error}"
 
     def stale(self) -> Stale | None:
-        """Both revisions when they differ."""
         self._thread.join()
         # Each corpus has its own build; the index is as old as the oldest.
         if not self._built:

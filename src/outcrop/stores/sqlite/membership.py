@@ -48,7 +48,8 @@ def compare(database: sqlite3.Connection, worktree: str, view: View) -> Membersh
     """What has to be written for a view; reads only."""
     there = stored_keys(database, "", worktree, view.builders)
     wanted = frozenset(map(key_of, view.members))
-    skipped = _in_order(view.skipped)
+    by_key = {(item.path, item.reason): item for item in view.skipped}
+    skipped = [by_key[key] for key in sorted(by_key)]
     return MembershipChange(
         gone=there - wanted,
         new=wanted - there,
@@ -67,7 +68,11 @@ def apply(database: sqlite3.Connection, worktree: str, change: MembershipChange)
             database.execute(f"DELETE FROM fx_vec_{table} WHERE worktree = ?", (name,))
     _replace_files(database, worktree, *change.seen)
     if change.skipped is not None:
-        _replace_skipped(database, worktree, change.skipped)
+        database.execute("DELETE FROM fx_vec_skip WHERE worktree = ?", (worktree,))
+        database.executemany(
+            "INSERT OR REPLACE INTO fx_vec_skip VALUES (?, ?, ?, ?, ?)",
+            ((worktree, item.path, item.reason, item.detail, item.hash) for item in change.skipped),
+        )
     change_members(database, "", worktree, change.gone, change.new)
     if change.gone or change.new:
         # Until the build is complete this is no known revision: its source may go back to the one before.
@@ -223,20 +228,6 @@ def _replace_files(
             for path, state in seen.items()
             if before.get(path) != state
         ),
-    )
-
-
-def _replace_skipped(database: sqlite3.Connection, worktree: str, skipped: Sequence[Skipped]) -> None:
-    database.execute("DELETE FROM fx_vec_skip WHERE worktree = ?", (worktree,))
-    database.executemany(
-        "INSERT OR REPLACE INTO fx_vec_skip VALUES (?, ?, ?, ?, ?)",
-        ((worktree, item.path, item.reason, item.detail, item.hash) for item in skipped),
-    )
-
-
-def _in_order(skipped: Sequence[Skipped]) -> list[Skipped]:
-    return sorted(
-        {(item.path, item.reason): item for item in skipped}.values(), key=lambda item: (item.path, item.reason)
     )
 
 

@@ -213,7 +213,8 @@ class SqliteStore(ProjectTables):
                 database.execute("DELETE FROM fx_vec_embedding WHERE model = ?", (space.model,))
                 database.execute("DELETE FROM fx_vec_built WHERE (SELECT model FROM fx_vec_state) = ?", (space.model,))
             elif corpus is not None:
-                upserts.remove_corpus(database, corpus)
+                records = database.execute("SELECT id FROM fx_vec_record WHERE corpus = ?", (corpus,)).fetchall()
+                upserts.remove(database, corpus, [row[0] for row in records])
                 membership.drop_corpus(database, self.worktree, corpus)
             else:
                 membership.drop_everything(database)

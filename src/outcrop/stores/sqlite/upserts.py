@@ -71,12 +71,6 @@ def remove(database: sqlite3.Connection, corpus: str, ids: Iterable[str]) -> int
     return len(gone)
 
 
-def remove_corpus(database: sqlite3.Connection, corpus: str) -> int:
-    """Remove all records of a corpus."""
-    ids = [row[0] for row in database.execute("SELECT id FROM fx_vec_record WHERE corpus = ?", (corpus,)).fetchall()]
-    return remove(database, corpus, ids)
-
-
 def note(database: sqlite3.Connection, artifact: ArtifactKey, corpora: Sequence[str]) -> RecordNote | None:
     """What the caller said of a record; of several of one content, that in a corpus that was asked for."""
     rows = database.execute(
