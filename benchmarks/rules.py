@@ -17,7 +17,7 @@ from files import ndcg, ranked
 from judged.corpora import NAMES
 from judged.labels import load_questions
 from outcrop.search import ranking
-from outcrop.search.file_roles import Role
+from outcrop.search.file_roles import FileRole
 from record import record, table
 from retrieval import evaluate
 
@@ -97,7 +97,7 @@ def _switches() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"{role} lower", lambda role=role: _set("ROLE_FACTORS", _without(role))
 
 
-def _without(role: Role) -> dict[Role, float]:
+def _without(role: FileRole) -> dict[FileRole, float]:
     return {other: factor for other, factor in ranking.ROLE_FACTORS.items() if other is not role}
 
 

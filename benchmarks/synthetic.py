@@ -114,7 +114,7 @@ def repository(name: str, files: dict[str, str]) -> Path:
 def indexed_repository(chunks: int) -> Path:
     """A git repository whose index has this many chunks; the one made before where there is one."""
     # An index of another version might be searched, but not by what the words of a question are made into now.
-    schema = resources.files("outcrop.stores").joinpath("schema.sql").read_bytes()
+    schema = resources.files("outcrop.stores.sqlite").joinpath("schema.sql").read_bytes()
     name = f"indexed-{chunks}-{hashlib.sha256(b'%d %s' % (terms.VERSION, schema)).hexdigest()[:8]}"
     root = WORKSHOP / name
     if root.exists():

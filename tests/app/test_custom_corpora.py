@@ -18,7 +18,7 @@ from outcrop.core.model import Kind, Listing, Ref, SkipReason
 from outcrop.core.protocols import Matrix
 from outcrop.embedders.hash import HashEmbedder
 from outcrop.errors import BadConfig, EmbedderUnavailable, UnknownCorpus, UsageError
-from outcrop.indexing.scope import own_scope
+from outcrop.indexing.scope import custom_scope
 
 
 class Counting(HashEmbedder):
@@ -325,7 +325,7 @@ def test_files_folders_and_patterns(tmp_path: Path, entry: str, named: set[str])
     there = ["a.ipynb", "odd[1].ipynb", "sub/b.ipynb", "sub/deep/c.ipynb", "sub/d.md"]
     listing = Listing("r", [Ref(path, Kind.CODE, path, path) for path in there], ())
     for written in (entry, str(tmp_path / entry)):
-        scope = own_scope("mine", [written], tmp_path, True, False)
+        scope = custom_scope("mine", [written], tmp_path, True, False)
         assert {ref.path for ref in scope.choose(listing)[0]} == named
         assert bool(scope.unlisted(*scope.choose(listing))) == (not named)
 
@@ -333,7 +333,7 @@ def test_files_folders_and_patterns(tmp_path: Path, entry: str, named: set[str])
 @given(st.lists(st.sampled_from(["a", "b", "c[", "*", "d e", "ü"]), min_size=1, max_size=3))
 def test_a_listed_file_always_names_itself(parts: list[str]) -> None:
     path = "/".join(parts)
-    scope = own_scope("mine", [path], Path("/home/me/elsewhere"), True, False)
+    scope = custom_scope("mine", [path], Path("/home/me/elsewhere"), True, False)
     assert scope.names(path)
     assert not scope.names(f"x{path}") or "*" in path
 

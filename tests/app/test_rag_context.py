@@ -27,6 +27,7 @@ from outcrop.embedders.hash import HashEmbedder
 from outcrop.embedders.http.consent import Consent
 from outcrop.embedders.local.embedder import LocalEmbedder
 from outcrop.search.context import LONGEST_PROMPT, compose, essence
+from outcrop.search.parse import parse
 from outcrop.surfaces.cli.program import main
 from outcrop.text import tokenizer
 
@@ -48,7 +49,7 @@ def answer(*hits: Hit, mode: Mode = Mode.HYBRID, stale: Stale | None = None) -> 
 
 
 def make(*hits: Hit, k: int = 3, limit: int = 1500, floor: float | None = 0.4, prompt: str = "what happens now?"):
-    return compose(prompt, answer(*hits), k, limit, floor, "zoo")
+    return compose(parse(prompt), answer(*hits), k, limit, floor, "zoo")
 
 
 def passages(block: str) -> list[tuple[str, str]]:
@@ -120,13 +121,13 @@ def test_what_does_not_bear_on_the_prompt_is_left_out() -> None:
     # Without a floor the words decide.
     lions = hit("The lions are fed at seven.", path="l")
     assert make(far, lions, prompt="when are lions fed?", floor=None).hits == (lions,)
-    found = compose("when are lions fed?", answer(far, lions, mode=Mode.KEYWORD), 3, 1500, 0.4, "zoo")
+    found = compose(parse("when are lions fed?"), answer(far, lions, mode=Mode.KEYWORD), 3, 1500, 0.4, "zoo")
     assert found.hits == (lions,)
     assert "by their words" in found.text
 
 
 def test_a_block_from_an_old_index_says_so() -> None:
-    made = compose("what happens now?", answer(hit("near"), stale=Stale("a", "b")), 3, 1500, 0.4, "zoo")
+    made = compose(parse("what happens now?"), answer(hit("near"), stale=Stale("a", "b")), 3, 1500, 0.4, "zoo")
     assert "source changed since" in made.text
     assert "changed" not in make(hit("near")).text
 

@@ -28,13 +28,13 @@ def digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def entry(hash: str, path: str, *texts: str, kind: Kind = Kind.CODE) -> Entry:
-    ref = Ref(hash, kind, path, hash)
+def entry(key: str, path: str, *texts: str, kind: Kind = Kind.CODE) -> Entry:
+    ref = Ref(key, kind, path, key)
     return Entry(ref, "1/toy", [Digested(chunk(seq, text), digest(text)) for seq, text in enumerate(texts)])
 
 
-def member(hash: str, path: str, kind: Kind = Kind.CODE, corpus: str = "code", part: Part = Part.WHOLE) -> Member:
-    return Member(corpus, "code" if corpus == "code" else "docs", hash, part, path, kind)
+def member(key: str, path: str, kind: Kind = Kind.CODE, corpus: str = "code", part: Part = Part.WHOLE) -> Member:
+    return Member(corpus, "code" if corpus == "code" else "docs", key, part, path, kind)
 
 
 def view(*members: Member, **more: object) -> View:
@@ -58,7 +58,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def at(path: Path, worktree: str = "") -> SqliteStore:
-    return SqliteStore(path, worktree, guest=path.suffix == ".fossil")
+    return SqliteStore(path, worktree, shared=path.suffix == ".fossil")
 
 
 @pytest.fixture
@@ -288,7 +288,7 @@ def test_a_reader_sees_what_a_writer_committed(stores: Sequence[VectorStore], pa
 
 def test_a_snapshot_does_not_move(stores: Sequence[VectorStore], path: Path) -> None:
     if path.suffix == ".fossil":
-        pytest.skip("without a write-ahead log a writer waits until nobody reads")
+        pytest.skip("without a write-ahead log a writer waits for every reader")
     fill(stores[0])
     reader = at(path)
     try:
@@ -383,9 +383,9 @@ def test_replacing_with_the_same_writes_nothing(store: VectorStore, path: Path) 
     assert [file.read_bytes() for file in files] == before
 
 
-def record(id: str, *texts: str, project: str = "", metadata: str = "{}") -> RecordEntry:
-    made = entry(f"{id}-{'-'.join(texts)}", f"notes/{id}", *texts, kind=Kind.WIKI)
-    return RecordEntry(id, project, metadata, made)
+def record(name: str, *texts: str, project: str = "", metadata: str = "{}") -> RecordEntry:
+    made = entry(f"{name}-{'-'.join(texts)}", f"notes/{name}", *texts, kind=Kind.WIKI)
+    return RecordEntry(name, project, metadata, made)
 
 
 def test_records_belong_to_every_view_and_to_no_build(stores: Sequence[VectorStore]) -> None:
@@ -515,8 +515,8 @@ def project(name: str = "lib", revision: str = "p1") -> Project:
     return Project(name, "git", "/src/lib", "", None, (), revision, SPACE, 1.0)
 
 
-def theirs(hash: str, path: str, kind: Kind = Kind.CODE, corpus: str = "code") -> Member:
-    return Member(corpus, IMPORTED, hash, Part.WHOLE, path, kind)
+def theirs(key: str, path: str, kind: Kind = Kind.CODE, corpus: str = "code") -> Member:
+    return Member(corpus, IMPORTED, key, Part.WHOLE, path, kind)
 
 
 def import_lib(store: VectorStore) -> None:
@@ -575,7 +575,7 @@ def test_a_project_is_replaced_and_removed_whole(store: VectorStore) -> None:
     with store.writing():
         store.upsert("records", [record("r", "note", project="lib")], SPACE)
         store.copy_in("lib", [entry("p2", "lib/q.py", "peer words", "two")], SPACE, [], np.empty((0, 2), np.float32))
-        # Until it is placed nobody sees it.
+        # Until it is placed no view sees it.
         assert texts(store, store.keyword(["two"], 9, Filter())) == []
         dropped = store.place_project(project(revision="p2"), [theirs("p2", "lib/q.py"), theirs("p2", "lib/r.py")])
     assert (dropped.artifacts, dropped.chunks) == (2, 2)
@@ -589,7 +589,7 @@ def test_a_project_is_replaced_and_removed_whole(store: VectorStore) -> None:
     with store.writing():
         assert store.remove_project("lib").artifacts == 1
     assert store.projects() == []
-    # A caller's records of the same project are nobody's import.
+    # A caller's records of the same project are not imported.
     assert store.names().projects == {"", "lib"}
     assert texts(store, store.keyword(["note"], 9, Filter())) == ["note"]
 
@@ -688,9 +688,9 @@ def test_definitions_are_found_by_their_own_name(store: VectorStore) -> None:
         ]
         store.write([replace(made, chunks=chunks)])
         store.replace(view(member("h1", "a.py")))
-    names = {id: passage.chunk.name for id, passage in store.passages(range(1, 6), Filter()).items()}
-    assert [names[id] for id in store.defining("Pool", 9, Filter())] == ["Pool", "a.Pool, a.Other", "pool"]
-    assert [names[id] for id in store.defining("drain", 9, Filter())] == ["Pool.drain"]
+    names = {key: passage.chunk.name for key, passage in store.passages(range(1, 6), Filter()).items()}
+    assert [names[key] for key in store.defining("Pool", 9, Filter())] == ["Pool", "a.Pool, a.Other", "pool"]
+    assert [names[key] for key in store.defining("drain", 9, Filter())] == ["Pool.drain"]
     assert len(store.defining("Pool", 2, Filter())) == 2
     assert store.defining("Pool", 9, Filter(kinds=(Kind.DOC,))) == []
     assert store.defining("«»", 9, Filter()) == []

@@ -209,7 +209,7 @@ def test_the_hash_is_of_id_and_text(opened: Opener, tmp_path: Path) -> None:
     with opened() as index:
         index.upsert([PLUM, Record("p2", PLUM.text)])
         found = {hit.record.id: hit.hash for hit in hits(index, "plum") if hit.record}
-    assert found == {id: hashlib.sha3_256(f"\0{id}\0{PLUM.text}".encode()).hexdigest() for id in ("p1", "p2")}
+    assert found == {key: hashlib.sha3_256(f"\0{key}\0{PLUM.text}".encode()).hexdigest() for key in ("p1", "p2")}
     database = sqlite3.connect(tmp_path / ".outcrop/index.sqlite")
     assert database.execute("SELECT count(*) FROM fx_vec_member WHERE worktree = '*' AND builder = ''").fetchone() == (
         2,
@@ -227,11 +227,11 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=
 def test_after_any_sequence_the_last_text_of_each_id_is_there(opened: Opener, steps: list[tuple[str, str]]) -> None:
     with opened() as index:
         index.clear()
-        for id, text in steps:
-            index.upsert([Record(id, text)])
+        for key, text in steps:
+            index.upsert([Record(key, text)])
         index.upsert([Record("anchor", "anchor")])
         found = {hit.record.id: hit.text for hit in index.search("x", mode="semantic", k=50).hits if hit.record}
         wanted = dict(steps) | {"anchor": "anchor"}
         # A chunk ends before the blanks that follow it.
-        assert {id: text.split() for id, text in found.items()} == {id: text.split() for id, text in wanted.items()}
+        assert {key: text.split() for key, text in found.items()} == {key: text.split() for key, text in wanted.items()}
         assert index.status().complete == 1.0

@@ -26,7 +26,7 @@ def index(tmp_path: Path) -> outcrop.Index:
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "keyword"])
-def test_the_best_stands_for_all(index: outcrop.Index, mode: str) -> None:
+def test_the_best_represents_all(index: outcrop.Index, mode: str) -> None:
     hits = index.search("pool drains idle sockets", mode=mode).hits
     best = next(hit for hit in hits if hit.path.startswith("copy"))
     places = [best.path, *(copy.path for copy in best.copies)]

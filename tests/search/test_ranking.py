@@ -7,15 +7,16 @@ from dataclasses import replace
 import pytest
 
 from outcrop.core.model import Kind
+from outcrop.search.parse import parse
 from outcrop.search.ranking import Candidate, rank
 
 
-def candidate(id: int, path: str = "", name: str | None = None, **more: object) -> Candidate:
+def candidate(number: int, path: str = "", name: str | None = None, **more: object) -> Candidate:
     plain = Candidate(
-        id=id,
+        id=number,
         dense=0.5,
         keyword=None,
-        path=path or f"src/file{id}.py",
+        path=path or f"src/file{number}.py",
         name=name,
         text="nothing in particular",
         kind=Kind.CODE,
@@ -25,11 +26,11 @@ def candidate(id: int, path: str = "", name: str | None = None, **more: object) 
 
 
 def order(question: str, *candidates: Candidate) -> list[int]:
-    return [item.id for item in rank(question, candidates)]
+    return [item.id for item in rank(parse(question), candidates)]
 
 
 def reasons(question: str, *candidates: Candidate) -> dict[int, set[str]]:
-    return {item.id: {why for why, _ in item.reasons} for item in rank(question, candidates)}
+    return {item.id: {why for why, _ in item.reasons} for item in rank(parse(question), candidates)}
 
 
 def test_equals_stand_in_the_order_of_their_ids() -> None:
@@ -83,10 +84,10 @@ def test_a_notebook_among_examples_is_documentation() -> None:
 
 
 def test_prose_is_lower_only_where_nearly_everything_is_code() -> None:
-    prose, code = candidate(1, "docs/a.md", kind=Kind.DOC), [candidate(id) for id in range(2, 11)]
+    prose, code = candidate(1, "docs/a.md", kind=Kind.DOC), [candidate(n) for n in range(2, 11)]
     assert "prose" in reasons("pool draining", prose, *code)[1]
     assert "prose" not in reasons("how do I drain the pool", prose, *code)[1]
-    many = [candidate(id, f"docs/{id}.md", kind=Kind.DOC) for id in range(2, 11)]
+    many = [candidate(n, f"docs/{n}.md", kind=Kind.DOC) for n in range(2, 11)]
     assert "prose" not in reasons("pool draining", candidate(1), *many)[5]
 
 
@@ -102,7 +103,7 @@ def test_good_passages_of_one_file_support_each_other() -> None:
 
 
 def test_one_file_does_not_crowd_the_list() -> None:
-    crowd = [candidate(id, "a.py", dense=0.60 - id / 1000) for id in range(1, 13)]
+    crowd = [candidate(n, "a.py", dense=0.60 - n / 1000) for n in range(1, 13)]
     lonely = candidate(99, "b.py", dense=0.56)
     places = order("anything", *crowd, lonely)
     assert 4 < places.index(99) < 12
@@ -111,7 +112,7 @@ def test_one_file_does_not_crowd_the_list() -> None:
 
 
 def test_passages_without_a_path_are_no_crowd() -> None:
-    tickets = [replace(candidate(id, kind=Kind.TICKET), path="") for id in range(1, 13)]
+    tickets = [replace(candidate(n, kind=Kind.TICKET), path="") for n in range(1, 13)]
     assert all("one of many of its file" not in why for why in reasons("anything", *tickets).values())
 
 
@@ -125,7 +126,7 @@ def test_what_is_quoted_stands_first_word_for_word() -> None:
 
 def test_reasons_add_up_to_the_points() -> None:
     parts = [candidate(1, "tests/test_pool.py", "drain", keyword=2.0, text='the "drain" of a pool'), candidate(2)]
-    for item in rank('how does "drain" work', parts):
+    for item in rank(parse('how does "drain" work'), parts):
         value = 0.0
         for _, amount in item.reasons:
             value = value + float(amount[1:]) if amount[0] == "+" else value * float(amount[1:])

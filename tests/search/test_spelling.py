@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import outcrop
-from outcrop.search.spelling import corrected, distance
+from outcrop.search.parse import replace_words
+from outcrop.search.spelling import distance
 
 FILES = {
     "pool.py": 'def checkout(timeout):\n    """Wait for a free connection of the database."""\n',
@@ -78,7 +79,8 @@ def test_several_questions_at_once_are_corrected_alike(index: outcrop.Index) -> 
 
 def test_words_are_replaced_in_place() -> None:
     assert (
-        corrected("Conection of the conection_pool", {"conection": "connection"}) == "connection of the conection_pool"
+        replace_words("Conection of the conection_pool", {"conection": "connection"})
+        == "connection of the conection_pool"
     )
 
 

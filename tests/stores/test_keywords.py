@@ -1,88 +1,80 @@
-"""A keyword segment that was made aside answers like rows that went in one by one."""
+"""The keyword index answers alike however its rows were written."""
 
 from __future__ import annotations
 
-import random
+import hashlib
 import sqlite3
 from pathlib import Path
 
-from outcrop.stores.sqlite import keywords
-from outcrop.stores.sqlite.connection import create_statement
-from outcrop.stores.sqlite.keywords import TABLE, TermRow
+import pytest
 
-QUESTIONS = ("w1", "w2 OR w7", "n3 OR w90", "p")
-
-
-def connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None)
+from outcrop.core.model import Chunk, Filter, Kind, Part, Ref, Space
+from outcrop.core.rows import Digested, Entry, Member, View
+from outcrop.stores.sqlite import writer
+from outcrop.stores.sqlite.store import SqliteStore
 
 
-def put(path: Path, rows: list[TermRow], dead: list[int], aside: bool) -> None:
-    database = connect(path)
-    if aside:
-        database.execute("ATTACH ':memory:' AS aside")
-        keywords.stage(database, rows, "aside")
-    database.execute("BEGIN IMMEDIATE")
-    if aside:
-        assert keywords.append(database, "aside")
-    else:
-        keywords.insert(database, rows)
-    keywords.delete(database, dead)
-    database.execute("COMMIT")
-    database.close()
+def entry(number: int) -> Entry:
+    name = f"h{number:03}"
+    texts = [f"word{number % 7} part{part} text of {name}" for part in range(5)]
+    cut = [
+        Digested(Chunk(seq, text, 0, len(text), seq + 1, seq + 1), hashlib.sha256(text.encode()).digest())
+        for seq, text in enumerate(texts)
+    ]
+    return Entry(Ref(name, Kind.CODE, f"src/{name}.py", name), "1/toy", cut)
 
 
-def answers(database: sqlite3.Connection, question: str) -> list[tuple[int, float]]:
-    return database.execute(
-        f"SELECT rowid, bm25({TABLE}, 2, 1, 1) FROM {TABLE} WHERE {TABLE} MATCH ? ORDER BY rowid", (question,)
-    ).fetchall()
+def view(count: int) -> View:
+    members = [Member("code", "code", f"h{n:03}", Part.WHOLE, f"src/h{n:03}.py", Kind.CODE) for n in range(count)]
+    return View(("code", "docs"), members, {}, (), frozenset({""}))
 
 
-def test_segments_and_rows_in_any_order_answer_alike(tmp_path: Path) -> None:
-    """The same rows in both tables: one gets its large batches as segments. Merges and deletions happen in between."""
-    chance = random.Random(7)
-    mixed, plain = tmp_path / "mixed.sqlite", tmp_path / "plain.sqlite"
-    readers = [connect(path) for path in (mixed, plain)]
-    for reader in readers:
-        reader.execute(create_statement(TABLE))
-    living: list[int] = []
-    for turn in range(40):
-        first = turn * 1000 + 1
-        count = chance.choice((1, 3, 250))
-        rows = [
-            (
-                *(first + at, f"n{chance.randrange(50)}", f"p{chance.randrange(30)} p"),
-                " ".join(f"w{min(int(chance.paretovariate(0.5)), 5000)}" for _ in range(30)),
-            )
-            for at in range(count)
-        ]
-        living += [row[0] for row in rows]
-        dead = [
-            living.pop(chance.randrange(len(living))) for _ in range(min(len(living) - 1, chance.choice((0, 1, 60))))
-        ]
-        put(mixed, rows, dead, aside=count > 100)
-        put(plain, rows, dead, aside=False)
-        for question in QUESTIONS:
-            assert answers(readers[0], question) == answers(readers[1], question), (turn, question)
-        readers[0].execute(f"INSERT INTO {TABLE}({TABLE}, rank) VALUES ('integrity-check', 1)")
-    assert len(answers(readers[0], "p")) == len(living)
-    for reader in readers:
+def test_a_shared_database_gets_whole_artifacts_in_short_transactions(
+    tmp_path: Path, bestiary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader between two transactions sees all of an artifact or nothing, and a stopped write keeps what it wrote."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(writer, "SHARED_BATCH", 12)
+    entries = [entry(number) for number in range(30)]
+    repository = bestiary.copy(tmp_path)
+    seen: list[set[int]] = []
+    whole = writer.prepare
+
+    def prepare(some, project=""):
+        with sqlite3.connect(repository) as reader:
+            if reader.execute("SELECT 1 FROM sqlite_master WHERE name = 'fx_vec_chunk'").fetchone():
+                seen.append({row[0] for row in reader.execute("SELECT count(*) FROM fx_vec_chunk GROUP BY hash")})
+                assert not reader.execute("SELECT 1 FROM fx_vec_member").fetchone()
         reader.close()
+        if len(seen) == 10 and stop:
+            raise KeyboardInterrupt
+        return whole(some, project)
 
+    monkeypatch.setattr(writer, "prepare", prepare)
+    stop = True
+    store = SqliteStore(repository, shared=True)
+    with store.writing():
+        with pytest.raises(KeyboardInterrupt):
+            store.write(entries, Space("toy", 2), view(30))
+        assert set().union(*seen) == {5}
+        assert 10 < len(store.known()) < 30
+        assert store.interrupted()
+        assert store.keyword(["word1"], 99, Filter()) == []
+        assert store.built() is None
+        stop = False
+        assert store.write(entries, Space("toy", 2), view(30)).chunks == 150
+    monkeypatch.setattr(writer, "prepare", whole)
+    plain = SqliteStore(tmp_path / "plain.sqlite")
+    with plain.writing():
+        plain.write(entries, Space("toy", 2), view(30))
 
-def test_a_structure_that_is_not_known_is_left_alone(tmp_path: Path) -> None:
-    """Later versions of SQLite mark theirs; rows then go in one by one."""
-    path = tmp_path / "later.sqlite"
-    database = connect(path)
-    database.execute(create_statement(TABLE))
-    database.execute(f"UPDATE {TABLE}_data SET block = x'00000000FF000001000000' WHERE id = 10")
-    before = database.execute(f"SELECT * FROM {TABLE}_data").fetchall()
-    database.close()
-    database = connect(path)
-    database.execute("ATTACH ':memory:' AS aside")
-    keywords.stage(database, [(1, "a", "b", "c")], "aside")
-    database.execute("BEGIN IMMEDIATE")
-    assert not keywords.append(database, "aside")
-    assert database.execute(f"SELECT * FROM {TABLE}_data").fetchall() == before
-    database.execute("ROLLBACK")
-    database.close()
+    def answers(one: SqliteStore, word: str) -> list[tuple[str, int, float]]:
+        found = one.keyword([word], 200, Filter())
+        passages = one.passages([item.id for item in found], Filter())
+        return sorted((passages[item.id].hash, passages[item.id].chunk.seq, round(item.score, 9)) for item in found)
+
+    for word in ("word1", "part3", "h007", "src"):
+        assert answers(store, word) == answers(plain, word)
+        assert answers(store, word)
+    store.close()
+    plain.close()

@@ -143,8 +143,8 @@ def test_vectors_come_back_the_same_before_and_after_the_matrix_is_read(store: S
     fill(store, vectors, range(39, -1, -1))
     for _ in range(3):
         found = store.vectors([5, 1, 5, 41, 40])
-        assert {id: vector.tolist() for id, vector in found.items()} == {
-            id: vectors[id - 1].tolist() for id in (1, 5, 40)
+        assert {key: vector.tolist() for key, vector in found.items()} == {
+            key: vectors[key - 1].tolist() for key in (1, 5, 40)
         }
         ask(store, vectors[0])
 

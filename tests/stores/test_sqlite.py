@@ -17,8 +17,6 @@ import pytest
 from outcrop.core.model import Chunk, Filter, Kind, Part, Ref, Space
 from outcrop.core.rows import Digested, Entry, Member, View
 from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, StoreError, StoreFull, StoreLocked
-from outcrop.stores.sqlite import file
-from outcrop.stores.sqlite.connection import connect
 from outcrop.stores.sqlite.store import SqliteStore
 
 SPACE = Space("toy", 2)
@@ -136,20 +134,16 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
         pass
 
 
-def test_a_full_disk_loses_nothing_that_was_there(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_loses_nothing_that_was_there(path: Path) -> None:
     fill(path)
     store = SqliteStore(path)
     text = "x" * 500_000
     entry = Entry(Ref("big", Kind.CODE, "big", "big"), "r", [Digested(Chunk(0, text, 0, len(text), 1, 1), b"big")])
 
-    def connect_to_a_full_disk(*args: object, **more: object) -> sqlite3.Connection:
-        database = connect(*args, **more)  # type: ignore[arg-type]
-        (pages,) = database.execute("PRAGMA page_count").fetchone()
-        database.execute(f"PRAGMA max_page_count = {pages + 2}")
-        return database
-
     with store.writing():
-        monkeypatch.setattr(file, "connect", connect_to_a_full_disk)
+        with store.file.reading() as database:
+            (pages,) = database.execute("PRAGMA page_count").fetchone()
+            database.execute(f"PRAGMA max_page_count = {pages + 2}")
         with pytest.raises(StoreFull, match="could not be written"):
             store.write([entry])
     assert len(store.nearest(np.float32([0.6, 0.8]), 9, Filter())) == 3
@@ -189,7 +183,7 @@ def _hold(path: str, ready: object) -> None:
         time.sleep(60)
 
 
-def test_a_killed_writer_blocks_nobody(path: Path) -> None:
+def test_a_killed_writer_blocks_no_other(path: Path) -> None:
     fill(path)
     context = multiprocessing.get_context("spawn")
     ready = context.Event()

@@ -144,7 +144,7 @@ class TestTransactions:
         monkeypatch.setattr(unversioned, "LOCK_TIMEOUT", 0.05)
         holder = sqlite3.connect(copy, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreLocked, match="in use by another program"):
+        with pytest.raises(StoreLocked, match="in use by another process"):
             FossilTransfer(copy).replace(SAMPLES, [])
         holder.close()
         assert FossilTransfer(copy).names() == frozenset()

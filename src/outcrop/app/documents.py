@@ -12,7 +12,7 @@ from outcrop.core.model import Artifact, Kind, Ref
 from outcrop.core.protocols import Withholding
 from outcrop.errors import FormatError, UnknownArtifact
 from outcrop.stores.sqlite import inventory
-from outcrop.stores.sqlite.inventory import Row
+from outcrop.stores.sqlite.inventory import IndexedArtifact
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def read(
     return _document(row, row.hash, blocks, "stored")
 
 
-def _ref(index: Index, row: Row) -> Ref:
+def _ref(index: Index, row: IndexedArtifact) -> Ref:
     if row.kind is Kind.MEDIA:
         # Only a listing knows which file holds the transcript.
         seen = index.store.seen() if index.store.exists else {}
@@ -99,19 +99,21 @@ def _ref(index: Index, row: Row) -> Ref:
 
 
 def _document(
-    row: Row, hash: str, blocks: tuple[Block, ...], state: Literal["indexed", "changed", "stored"]
+    row: IndexedArtifact, hash: str, blocks: tuple[Block, ...], state: Literal["indexed", "changed", "stored"]
 ) -> Document:
     paths = tuple(dict.fromkeys(each for each in (row.path, *row.paths) if each))
     return Document(hash, row.kind, row.path, paths, row.project, blocks, state)
 
 
-def _find(index: Index, path: str | None, hash: str | None, project: str, kinds: Collection[Kind] | None) -> Row | None:
+def _find(
+    index: Index, path: str | None, hash: str | None, project: str, kinds: Collection[Kind] | None
+) -> IndexedArtifact | None:
     if path is None and hash is None:
         return None
     if not index.store.exists:
         return _listed(index, path, hash, project, kinds)
     with index.store.file.snapshot() as database:
-        row = inventory.find(database, index.store.worktree, path=path, hash=hash, project=project, kinds=kinds)
+        row = inventory.find(database, index.store.worktree, path=path, artifact=hash, project=project, kinds=kinds)
     guard = index.source
     if row is not None and not row.project and row.version and isinstance(guard, Withholding):
         return None if guard.withheld({row.hash: row.version}) else row
@@ -120,11 +122,11 @@ def _find(index: Index, path: str | None, hash: str | None, project: str, kinds:
 
 def _listed(
     index: Index, path: str | None, hash: str | None, project: str, kinds: Collection[Kind] | None
-) -> Row | None:
+) -> IndexedArtifact | None:
     for ref in index.source.artifacts({}).refs if not project else ():
         fits = (path is None or ref.path == path) and (hash is None or ref.hash == hash)
         if fits and (kinds is None or ref.kind in kinds):
-            return Row(ref.hash, ref.kind, ref.path, (), "", ref.version, ref.size)
+            return IndexedArtifact(ref.hash, ref.kind, ref.path, (), "", ref.version, ref.size)
     return None
 
 
@@ -143,11 +145,11 @@ def _blocks(artifact: Artifact) -> Iterator[Block]:
         yield Block(artifact.text)
 
 
-def _stored(index: Index, row: Row) -> Iterator[Block]:
+def _stored(index: Index, row: IndexedArtifact) -> Iterator[Block]:
     if not index.store.exists:
         return
     with index.store.file.snapshot() as database:
-        chunks = inventory.chunks(database, row.project, row.hash)
+        chunks = inventory.chunks(database, (row.project, row.hash))
     for cell, group in groupby(chunks, key=lambda chunk: chunk.cell):
         yield from _joined(list(group), cell)
 

@@ -26,7 +26,8 @@ from outcrop.core.reports import (
 from outcrop.embedders.factory import is_model, make_embedder, other
 from outcrop.errors import OutcropError, UsageError
 from outcrop.search.engine import search
-from outcrop.search.query import Choice, Question, filter_of, mode_of
+from outcrop.search.parse import parse
+from outcrop.search.query import Choice, Query, filter_of, mode_of
 from outcrop.stores.sqlite.store import SqliteStore
 from outcrop.transfer import service
 
@@ -99,7 +100,7 @@ class Index:
         self.embedder = make_embedder(settings, consent)
         self.consent = consent
         self.store = SqliteStore(
-            settings.store or source.store_path(), source.worktree, guest=_is_shared(settings.store, source)
+            settings.store or source.store_path(), source.worktree, shared=_is_shared(settings.store, source)
         )
 
     def __enter__(self) -> Self:
@@ -148,8 +149,8 @@ class Index:
             StoreError: The index exists and cannot be used.
         """
         wanted = filter_of(kind, project, corpus, path)
-        question = Question(query, mode_of(mode), k, wanted, min_score, explain)
-        return search(question, self.store, self.source, self.embedder, self._search_files)
+        parsed = parse(query, mode_of(mode), k, wanted, min_score, explain)
+        return search(parsed, self.store, self.source, self.embedder, self._search_files)
 
     def query(
         self,
@@ -168,15 +169,15 @@ class Index:
         from outcrop.search.engine import search_all
 
         wanted = filter_of(kind, project, corpus, path)
-        questions = [Question(text, mode_of(mode), k, wanted, min_score) for text in texts]
-        return search_all(questions, self.store, self.source, self.embedder, self._search_files)
+        queries = [parse(text, mode_of(mode), k, wanted, min_score) for text in texts]
+        return search_all(queries, self.store, self.source, self.embedder, self._search_files)
 
-    def _search_files(self, question: Question, reason: str | None) -> Answer:
+    def _search_files(self, query: Query, reason: str | None) -> Answer:
         # Imported here: only a source without an index needs it.
         from outcrop.search.fallback import search_files
 
         scopes = [self._scope(name, None, True) for name, _ in self.settings.corpora]
-        return search_files(question, self.source, SqliteStore(None, self.source.worktree), scopes, reason)
+        return search_files(query, self.source, SqliteStore(None, self.source.worktree), scopes, reason)
 
     def match(self, documents: Sequence[str], queries: Sequence[str], *, k: int = 1) -> Matches:
         """Score every document for every query, all embedded up front.
@@ -253,7 +254,7 @@ class Index:
         # Somebody who keeps the index elsewhere has not asked for blobs in the repository.
         publisher = None if self.settings.store or corpus is not None else service.publisher(self.source, self.store)
         report = build(self.source, self.store, self.embedder, progress, publisher, scope)
-        if self.store.file.guest:
+        if self.store.is_shared:
             service.warn_of_readers(self.source, self.store.names().kinds)
         return report
 
@@ -309,7 +310,7 @@ class Index:
         return plan(self.source, self.store, self.embedder, self._scope(corpus, paths, prune))
 
     def _scope(self, corpus: str | None, paths: Iterable[str | os.PathLike[str]] | None, prune: bool) -> Scope:
-        from outcrop.indexing.scope import Scope, own_scope
+        from outcrop.indexing.scope import Scope, custom_scope
 
         if corpus is not None and paths is None:
             paths = dict(self.settings.corpora).get(corpus)
@@ -320,7 +321,7 @@ class Index:
             )
         if corpus is None or paths is None:
             return Scope(raw_cells=self.settings.raw_cells)
-        return own_scope(corpus, paths, self.source.root, prune, self.settings.raw_cells)
+        return custom_scope(corpus, paths, self.source.root, prune, self.settings.raw_cells)
 
     def upsert(self, records: Sequence[Record], *, corpus: str = "records") -> UpsertReport:
         """Put texts of one's own in, or replace those of the same id; what did not change is not embedded again.

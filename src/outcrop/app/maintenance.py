@@ -98,12 +98,12 @@ def start_over(store: SqliteStore, *, named: bool) -> None:
     if not store.path.exists():
         return
     try:
-        if not store.file.guest and not store.holds_others():
+        if not store.is_shared and not store.holds_others():
             # Nothing in it is worth keeping, so that even tables which are not as they should be are no obstacle.
             _drop(store, named)
         elif store.exists:
             with store.writing():
-                store.forget()
+                store.forget_sources()
     except (StoreLocked, StoreFull):
         raise
     except StoreError:
@@ -115,7 +115,7 @@ def _drop(store: SqliteStore, named: bool) -> None:
     """Remove the index: our own file whole, whatever state it is in; our tables alone where the file is more."""
     if not store.path.exists():
         return
-    if store.file.guest:
+    if store.is_shared:
         if store.exists:
             with store.writing():
                 store.clear()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from outcrop.app.index import Index
     from outcrop.config.settings import Settings
     from outcrop.core.model import Answer, Mode
-    from outcrop.search.query import Question
+    from outcrop.search.query import Query
 
 # How long a turn may be held up.
 SECONDS = 2.0
@@ -191,7 +191,7 @@ class _Task:
         from outcrop.core.model import Answer, Mode
         from outcrop.search.engine import search
 
-        def nothing(question: Question, reason: str | None) -> Answer:
+        def nothing(query: Query, reason: str | None) -> Answer:
             if reason is not None:
                 log.warning("no related context: %s", reason)
             return Answer(Mode.KEYWORD, reason, None, None, ())
@@ -202,8 +202,8 @@ class _Task:
                 from outcrop.embedders.http.consent import without_asking
 
                 embedder = without_asking(embedder)
-            answer = search(self._question(Mode.HYBRID), index.store, index.source, embedder, nothing)
-            return self._compose(answer, index)
+            query = self._query(Mode.HYBRID)
+            return self._compose(query, search(query, index.store, index.source, embedder, nothing), index)
 
     def by_words(self) -> Context:
         """Ask for words alone, on a connection of its own: the other may wait for something."""
@@ -214,28 +214,28 @@ class _Task:
 
         with self._opened() as index:
             shared = index.store
-            store = SqliteStore(shared.path, shared.worktree, guest=shared.file.guest)
+            store = SqliteStore(shared.path, shared.worktree, shared=shared.is_shared)
             reason = "the search by meaning did not come back in time"
+            query = self._query(Mode.KEYWORD)
             try:
-                answer = find_by_words(self._question(Mode.KEYWORD), store, index.source, reason)
+                answer = find_by_words(query, store, index.source, reason)
             except IndexMissing:
                 return NO_CONTEXT
             finally:
                 store.close()
-            return self._compose(answer, index)
+            return self._compose(query, answer, index)
 
-    def _question(self, mode: Mode) -> Question:
-        from outcrop.core.model import EVERYTHING
+    def _query(self, mode: Mode) -> Query:
         from outcrop.search.context import CANDIDATES, essence
-        from outcrop.search.query import Question
+        from outcrop.search.parse import parse
 
-        return Question(essence(self.prompt), mode, max(CANDIDATES, self.k), EVERYTHING)
+        return parse(essence(self.prompt), mode, max(CANDIDATES, self.k))
 
-    def _compose(self, answer: Answer, index: Index) -> Context:
-        from outcrop.search.context import TOKENS, compose, essence
+    def _compose(self, query: Query, answer: Answer, index: Index) -> Context:
+        from outcrop.search.context import TOKENS, compose
 
         limit = TOKENS if self.tokens is None else self.tokens
-        return compose(essence(self.prompt), answer, self.k, limit, self.min_score, index.source.project)
+        return compose(query, answer, self.k, limit, self.min_score, index.source.project)
 
     @contextmanager
     def _opened(self) -> Iterator[Index]:

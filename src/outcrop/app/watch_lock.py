@@ -115,7 +115,7 @@ def small_file(store: SqliteStore, suffix: str) -> Path:
     Beside it where the folder is ours; else, as for a Fossil repository, in the user's cache. Somebody who names a file
     for the index may have put it among the very files that are indexed, where a note would be taken for one of them.
     """
-    if _has_own_folder(store) or store.file.guest:
+    if _has_own_folder(store) or store.is_shared:
         return store.file.beside(suffix)
     # Imported here: hardly anybody names a file.
     from platformdirs import user_cache_path
@@ -125,7 +125,7 @@ def small_file(store: SqliteStore, suffix: str) -> Path:
 
 
 def _has_own_folder(store: SqliteStore) -> bool:
-    return not store.file.guest and store.path.parent.name in (".outcrop", "outcrop")
+    return not store.is_shared and store.path.parent.name in (".outcrop", "outcrop")
 
 
 def _place(store: SqliteStore, suffix: str) -> Path:

@@ -147,8 +147,8 @@ class Embedder(Protocol):
         """Embed questions. Same shape and errors as :meth:`embed_passages`."""
 
 
-class ChunkIndex(Protocol):
-    """What a search reads: chunks, vectors and words of one view (``worktree``) of its source."""
+class IndexState(Protocol):
+    """How far the index of one view (``worktree``) of its source is: what every reader of a store asks first."""
 
     @property
     def exists(self) -> bool:
@@ -158,7 +158,7 @@ class ChunkIndex(Protocol):
         """Reads inside see one moment of the store."""
 
     def state(self) -> State | None:
-        """The space that is scanned, or None before the first build."""
+        """The space that is searched, or None before the first build."""
 
     def seen(self) -> Mapping[str, FileState]:
         """File states of this view's last build."""
@@ -169,19 +169,41 @@ class ChunkIndex(Protocol):
     def revisions(self) -> Mapping[str, str]:
         """Per corpus of this view, the revision of its last complete build."""
 
-    def progress(self, space: Space, filter: Filter = EVERYTHING) -> tuple[int, int]:
+    def built(self) -> str | None:
+        """The revision of this view's last complete build of the two corpora that every index has, or None."""
+
+    def interrupted(self) -> bool:
+        """Whether artifacts were stored since a build of any view was last complete."""
+
+    def progress(self, space: Space, where: Filter = EVERYTHING) -> tuple[int, int]:
         """Chunks of this view with a vector in that space, and all chunks of this view."""
+
+    def skipped(self) -> Sequence[Skipped]:
+        """What this view's last build left out."""
+
+    def members(self, builder: str | None = None) -> Sequence[Member]:
+        """What the last build of a corpus, or of each of them, put into this view."""
+
+    def known(self, project: str = "") -> Mapping[str, StoredArtifact]:
+        """Per hash, what is stored of the artifacts of this source, or of an imported project."""
+
+    def close(self) -> None:
+        """Close the database. Closing twice is fine."""
+
+
+class ChunkIndex(IndexState, Protocol):
+    """What a search reads: chunks, vectors and words of one view."""
 
     def names(self) -> Names:
         """What filters may name."""
 
-    def nearest(self, query: Vector, k: int, filter: Filter) -> Sequence[ScoredChunk]:
-        """The chunks of the scanned space nearest to the query, best first, exact."""
+    def nearest(self, query: Vector, k: int, where: Filter) -> Sequence[ScoredChunk]:
+        """The chunks of the searched space nearest to the query, best first, exact."""
 
-    def keyword(self, terms: Sequence[str], k: int, filter: Filter) -> Sequence[ScoredChunk]:
+    def keyword(self, terms: Sequence[str], k: int, where: Filter) -> Sequence[ScoredChunk]:
         """The chunks that hold any of the terms, best first."""
 
-    def defining(self, name: str, k: int, filter: Filter) -> Sequence[int]:
+    def defining(self, name: str, k: int, where: Filter) -> Sequence[int]:
         """Chunks whose own name (the last part of a qualified one) is this, those of the same case first."""
 
     def unknown(self, words: Sequence[str], kinds: Sequence[Kind] = ()) -> frozenset[str]:
@@ -189,48 +211,33 @@ class ChunkIndex(Protocol):
 
     def stems(self, beginning: str) -> Mapping[str, int]:
         """The stems (``terms.stem``) of the keyword index that begin so, and how many passages hold each. Of every view
-        and kind: :meth:`forms` says which of them are to be seen.
+        and kind: :meth:`forms` says which of them may be seen.
         """
 
     def forms(self, stem: str, kinds: Sequence[Kind] = ()) -> frozenset[str]:
         """Words of a stem, as some passages of these kinds (none named: any) have them."""
 
     def vectors(self, ids: Sequence[int]) -> Mapping[int, Vector]:
-        """Vectors of chunks in the scanned space, where there are any."""
+        """Vectors of chunks in the searched space, where there are any."""
 
-    def passages(self, ids: Sequence[int], filter: Filter) -> Mapping[int, Passage]:
+    def passages(self, ids: Sequence[int], where: Filter) -> Mapping[int, Passage]:
         """Chunks by id; ids that are gone are missing."""
 
 
-class Inventory(Protocol):
+class Inventory(IndexState, Protocol):
     """What status and catalog read: how much of what one view holds."""
-
-    def known(self, project: str = "") -> Mapping[str, StoredArtifact]:
-        """Per hash, what is stored of the artifacts of this source, or of an imported project."""
-
-    def members(self, builder: str | None = None) -> Sequence[Member]:
-        """What the last build of a corpus, or of each of them, put into this view."""
 
     def projects(self) -> Sequence[Project]:
         """What was imported from peers, by name."""
 
     def project_statuses(self) -> Sequence[ProjectStatus]:
-        """The same with their sizes."""
+        """The imported projects with their sizes; no peer is asked."""
 
     def moment(self) -> str:
         """Equal as long as nothing in the store changes."""
 
     def artifacts(self) -> int:
         """How many artifacts belong to this view."""
-
-    def built(self) -> str | None:
-        """The revision of this view's last complete build of the two corpora that every index has, or None."""
-
-    def interrupted(self) -> bool:
-        """Whether artifacts were stored since a build of any view was last complete."""
-
-    def skipped(self) -> Sequence[Skipped]:
-        """What this view's last build left out."""
 
     def collections(self) -> Sequence[CollectionStatus]:
         """One line a corpus of this view."""
@@ -245,12 +252,12 @@ class Inventory(Protocol):
         """Bytes on disk."""
 
 
-class ChunkWriter(Protocol):
-    """What a build writes. Every write is one transaction: readers see either all of it or nothing."""
+class ChunkWriter(IndexState, Protocol):
+    """What a build writes. Readers see all of an artifact or nothing; an interrupted write keeps whole artifacts."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether every write keeps another program waiting, so that a build should write as seldom as it can."""
+        """Whether another program owns the database and waits for every write, so that a build writes seldom."""
 
     def writing(self) -> AbstractContextManager[None]:
         """Be the one writer.
@@ -260,27 +267,28 @@ class ChunkWriter(Protocol):
         """
 
     def set_space(self, space: Space) -> None:
-        """From now on scan this space. What the index is current to becomes unknown when the space changed."""
+        """Search this space from now on. No revision counts as built any more when the space changed."""
 
     def write(self, entries: Sequence[Entry], space: Space | None = None, view: View | None = None) -> Written:
-        """Store artifacts with their chunks. A chunk whose digest has a vector already takes it over.
+        """Store artifacts with their chunks. A chunk whose digest has a vector already reuses it.
 
-        With a space and a view it also does what :meth:`set_space` and :meth:`replace` do, in the same transaction.
+        With a space it does what :meth:`set_space` does before, with a view what :meth:`replace` does at the end. In a
+        shared database it is several short transactions, each of whole artifacts, which no view names before the last.
         """
 
     def replace(self, view: View) -> Replaced:
-        """Say what belongs to this view; drop artifacts that no view names any more."""
+        """Set what belongs to this view; drop artifacts that no view names any more. One transaction."""
 
     def upsert(self, corpus: str, records: Sequence[RecordEntry], space: Space) -> Upserted:
-        """Write records of a caller, which every view sees and no build prunes; one of the same id gives way.
+        """Write records of a caller, which every view sees and no build prunes; one of the same id is replaced.
 
-        A record that stands there word for word is left alone. From now on that space is scanned.
+        A record that is stored word for word is left alone. From now on that space is searched.
         """
 
     def remove_records(self, corpus: str, ids: Sequence[str]) -> int:
-        """Take records out; returns how many of them were there."""
+        """Remove records; returns how many of them were there."""
 
-    def pending(self, space: Space, filter: Filter = EVERYTHING) -> Sequence[Pending]:
+    def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[Pending]:
         """Distinct passages of this view that have no vector in that space, in index order."""
 
     def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
@@ -294,55 +302,50 @@ class ChunkWriter(Protocol):
         revision: str | None = None,
         builders: Sequence[str] = DEFAULT_BUILDERS,
     ) -> None:
-        """Store a vector for every chunk that has one of these digests.
+        """Store a vector for every chunk that has one of these digests, in one transaction.
 
         Args:
-            space: Where the vectors live.
-            digests: As in :class:`Pending`.
             vectors: float32 ``[len(digests), dim]``, L2-normalised.
             revision: Also do what :meth:`finish` does, in the same transaction.
-            builders: As there.
         """
 
     def copy_in(
         self, project: str, entries: Sequence[Entry], space: Space, digests: Sequence[bytes], vectors: Matrix
     ) -> Written:
-        """Store artifacts of an imported project, with vectors where there are some; nobody sees them yet.
+        """Store artifacts of an imported project, with vectors where there are some; no view sees them yet.
 
-        An artifact that this project has already is replaced. Where nothing is scanned yet, that space is from now on.
+        An artifact that this project has already is replaced. Where no space is searched yet, that one is from now on.
 
         Args:
-            project: Its name.
-            entries: The artifacts.
-            space: Where the vectors live.
             digests: Of the passages that have a vector.
             vectors: float32 ``[len(digests), dim]``, L2-normalised.
         """
 
     def place_project(self, project: Project, members: Sequence[Member]) -> Replaced:
-        """Say what an imported project is and what belongs to it, for every view; drop what nothing names any more."""
+        """Set what an imported project is and what belongs to it, for every view; drop what nothing names any more."""
 
     def remove_project(self, name: str) -> Replaced:
-        """Take an imported project out of every view. Records that name the same project stay."""
+        """Remove an imported project from every view. Records that name the same project stay."""
 
     def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[Embedded]]:
         """What this view holds of each of this source's artifacts, by hash, with vectors of a space."""
 
     def normalise(self) -> tuple[int, int]:
-        """Bring every stored vector to length 1. Returns how many had another length, and how many were dropped."""
+        """Scale every stored vector to length 1. Returns how many had another length, and how many were dropped."""
 
     def finish(self, revision: str, builders: Sequence[str] = DEFAULT_BUILDERS) -> None:
         """Declare what these corpora's builds put into the view complete at this revision."""
 
     def clear(self, corpus: str | None = None, space: Space | None = None) -> None:
-        """Drop a corpus of this view, a space of all views, or everything, and give the room back."""
-
-    def close(self) -> None:
-        """Let go of the database. Closing twice is fine."""
+        """Drop a corpus of this view, a space of all views, or everything, and give the space on disk back."""
 
 
-class VectorStore(ChunkIndex, Inventory, ChunkWriter, Protocol):
-    """Keeps chunks, vectors and membership: all three ports of one store."""
+class ChunkStore(ChunkIndex, ChunkWriter, Protocol):
+    """What is searched by the code that fills it."""
+
+
+class VectorStore(ChunkStore, Inventory, Protocol):
+    """Keeps chunks, vectors and membership: all ports of one store."""
 
 
 class Publisher(Protocol):

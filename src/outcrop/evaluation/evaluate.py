@@ -34,7 +34,8 @@ from outcrop.indexing import build
 from outcrop.search import query
 from outcrop.search.engine import search
 from outcrop.search.fallback import build_command
-from outcrop.search.query import Question
+from outcrop.search.parse import parse
+from outcrop.search.query import Query
 from outcrop.search.staleness import Freshness
 
 # Hits that are asked for: enough to fill ten files, and to say where an answer came that did not come early.
@@ -195,11 +196,10 @@ def _measure(
         if candidate.clone is not None:
             store = stack.enter_context(closing(candidate.clone()))
             started = time.perf_counter()
-            tally = build.EmbeddingCounts()
             store.set_space(embedder.space)
-            build.embed_pending(store, embedder, tally, progress, EVERYTHING)
+            counts = build.embed_pending(store, embedder, progress, EVERYTHING)
             seconds = time.perf_counter() - started
-            embedded.append(EmbeddingCost(candidate.name, tally.embedded, tally.characters, seconds))
+            embedded.append(EmbeddingCost(candidate.name, counts.embedded, counts.characters, seconds))
         done, chunks = store.progress(embedder.space)
         if done < chunks:
             raise IndexMissing(f"only {done:,} of {chunks:,} passages are embedded", "Run: outcrop index")
@@ -226,8 +226,8 @@ def _ask(
     for at, task in enumerate(tasks):
         progress(Progress("asking", at, len(tasks)))
         vector = None if vectors is None else vectors[at]
-        question = Question(task.judgement.query, mode, HITS, task.filter, vector=vector)
-        answer = search(question, store, source, embedder, _no_index)
+        asked = parse(task.judgement.query, mode, HITS, task.filter, vector=vector)
+        answer = search(asked, store, source, embedder, _no_index)
         if answer.mode is not mode:
             # Another mode's hits under this one's name would be the one thing that a measurement must not show.
             raise EmbedderError(f"question {task.judgement.id!r} was answered by {answer.mode}: {answer.reason}")
@@ -239,7 +239,7 @@ def _ask(
     return replace(measured, passed=passed)
 
 
-def _no_index(question: Question, reason: str | None) -> Answer:
+def _no_index(query: Query, reason: str | None) -> Answer:
     raise IndexMissing(reason or "the index is gone", "Run: outcrop index")
 
 

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from outcrop import chunking
-from outcrop.core.model import Answer, Artifact, Chunk, FileState, Filter, Hit, Kind, Listing, Mode, Ref
+from outcrop.core.model import Answer, Artifact, Chunk, FileState, Hit, Kind, Listing, Mode, Ref
 from outcrop.core.protocols import Embedder, Source, VectorStore, override
 from outcrop.errors import EmbedderError, OutcropError, UsageError
 from outcrop.indexing import build
 from outcrop.search.engine import search
-from outcrop.search.query import Question
+from outcrop.search.parse import parse
+from outcrop.search.query import Query
 
 PATH = "probe.ipynb"
 
@@ -177,7 +178,7 @@ def _ask(
     try:
         build.build(source, store, embedder)
         meaning, words = (
-            _place(task, search(Question(task.question, mode, 1000, Filter()), store, source, embedder, _no_index))
+            _place(task, search(parse(task.question, mode, 1000), store, source, embedder, _no_index))
             for mode in (Mode.SEMANTIC, Mode.KEYWORD)
         )
     except EmbedderError as error:
@@ -237,8 +238,8 @@ def _holds(text: str, piece: str) -> bool:
     return " ".join(piece.split()).casefold() in " ".join(text.split()).casefold()
 
 
-def _no_index(question: Question, reason: str | None) -> Answer:
-    raise AssertionError(f"the probe's own collection is gone ({reason}), asked: {question.text}")
+def _no_index(query: Query, reason: str | None) -> Answer:
+    raise AssertionError(f"the probe's own collection is gone ({reason}), asked: {query.text}")
 
 
 class _OneNotebook(Source):

@@ -1,4 +1,4 @@
-"""Building the index: bring the passages up to date, embed what has no vector yet, hand it on to be shared."""
+"""Building the index: update the passages, embed what has no vector yet, share the vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from outcrop import chunking
 from outcrop.core.model import Filter, Skipped
-from outcrop.core.protocols import Embedder, Matrix, Publisher, Source, VectorStore
+from outcrop.core.protocols import ChunkWriter, Embedder, Matrix, Publisher, Source
 from outcrop.core.reports import BuildReport, Plan, Progress
 from outcrop.core.rows import DEFAULT_BUILDERS, Pending, StoredArtifact, TransferCounts
 from outcrop.embedders.http.consent import announce
@@ -20,33 +20,30 @@ from outcrop.indexing.ingest import WHOLE, Cutter, Report
 from outcrop.indexing.scope import Scope
 from outcrop.text import tokenizer
 
-# Texts handed to the embedder at a time, at most.
+# Texts of one call to the embedder: at most, in the first call (a fault should show at once), and at least.
 EMBED_TEXTS = 256
-
-# The first time fewer: a fault, and how fast it goes, should show at once.
 FIRST_TEXTS = 32
+MIN_TEXTS = 8
 
-FEWEST_TEXTS = 8
-
-# Work that is handed over at a time, as far as the last time tells: how long Ctrl-C and the next progress may take.
+# How long one call should take, judged by the call before: Ctrl-C and the next progress wait for it.
 EMBED_SECONDS = 2.0
 
-# After this the first vectors are written, then after twice as long each time: a first index is of use early on.
+# After this the first vectors are written, then after twice as long each time, since a partial index is useful early.
 FIRST_FLUSH_SECONDS = 5.0
 
-# How much embedding a killed process can lose at most.
+# How much embedding a killed process can lose.
 FLUSH_SECONDS = 60.0
 
 # Vectors of one transaction: more would lock a Fossil repository for longer than a fifth of a second.
 FLUSH_TEXTS = 10_000
 
-# Progress is told no more often than this.
+# Least time between two progress reports of one phase.
 REPORT_SECONDS = 0.1
 
 
 @dataclass(slots=True)
 class EmbeddingCounts:
-    """What went through the model so far."""
+    """What the model embedded: passages, characters, and passages longer than it reads."""
 
     embedded: int = 0
     characters: int = 0
@@ -55,29 +52,21 @@ class EmbeddingCounts:
 
 def build(
     source: Source,
-    store: VectorStore,
+    store: ChunkWriter,
     embedder: Embedder,
     progress: Report | None = None,
     publisher: Publisher | None = None,
     scope: Scope = WHOLE,
 ) -> BuildReport:
-    """Bring this view of the store, or one corpus of it, up to date with its source.
+    """Update this view of the store, or one corpus of it, from its source.
 
     Args:
-        source: What to index.
-        store: Where to.
-        embedder: What makes the vectors; from now on its space is the one that is searched.
-        progress: Told how far it is, at most ten times a second.
-        publisher: Shares the vectors, and withdraws those that are stale; only a build of everything knows which
-            those are.
-        scope: What the build is about.
-
-    Returns:
-        What was done.
+        embedder: From now on its space is the one that is searched.
+        progress: Called at most ten times a second.
+        publisher: Shares the vectors, and withdraws those that are stale; only for a build of everything.
     """
     started = time.perf_counter()
     report = _throttled(progress or (lambda _: None))
-    tally = EmbeddingCounts()
     space = embedder.space
     with store.writing():
         before = None if store.interrupted() else store.built()
@@ -86,10 +75,10 @@ def build(
         revision = done.listing.revision
         hashes = {ref.hash for ref in done.placed}
         try:
-            embed_pending(store, embedder, tally, report, scope.filter, revision, scope.builders)
+            counts = embed_pending(store, embedder, report, scope.filter, revision, scope.builders)
         except EmbedderError:
             if publisher is not None:
-                # What was withdrawn from the public must not stay public because a model failed.
+                # What is withdrawn must not stay public because a model failed.
                 publisher.withdraw_others(hashes - done.added, space)
             raise
         moved = TransferCounts(0, 0)
@@ -100,7 +89,7 @@ def build(
                 space,
                 revision,
                 before,
-                has_new_vectors=tally.embedded > 0,
+                has_new_vectors=counts.embedded > 0,
                 on_start=lambda: report(Progress("writing", 0, 0)),
             )
         embedded, chunks = store.progress(space, scope.filter)
@@ -110,10 +99,10 @@ def build(
         unchanged=max(0, len(hashes) - len(done.added)),
         removed=done.removed,
         chunks=chunks,
-        embedded=tally.embedded,
+        embedded=counts.embedded,
         reused=done.reused,
-        characters=tally.characters,
-        cut=tally.cut,
+        characters=counts.characters,
+        cut=counts.cut,
         skipped=tuple(done.skipped),
         seconds=time.perf_counter() - started,
         complete=embedded == chunks,
@@ -122,11 +111,11 @@ def build(
     )
 
 
-def plan(source: Source, store: VectorStore, embedder: Embedder, scope: Scope = WHOLE) -> Plan:
-    """What :func:`build` would do. Reads, but writes and embeds nothing."""
-    there = store.exists
-    listing = source.artifacts(store.seen() if there else {})
-    known = store.known() if there else {}
+def plan(source: Source, store: ChunkWriter, embedder: Embedder, scope: Scope = WHOLE) -> Plan:
+    """What :func:`build` would do; nothing is written or embedded."""
+    exists = store.exists
+    listing = source.artifacts(store.seen() if exists else {})
+    known = store.known() if exists else {}
     cutter = Cutter(source.rules)
     refs, left_out = scope.choose(listing)
     outdated = cutter.outdated(refs, known)
@@ -147,13 +136,13 @@ def plan(source: Source, store: VectorStore, embedder: Embedder, scope: Scope = 
             lengths |= {
                 item.digest: len(chunking.passage(item.chunk)) for item in entry.chunks if item.chunk.part in parts
             }
-    if there:
+    if exists:
         for digest in store.embedded(embedder.space, list(lengths)):
             del lengths[digest]
         lengths |= {
             item.digest: len(chunking.passage(item.chunk)) for item in store.pending(embedder.space, scope.filter)
         }
-    skipped += ingest.refused(refs, {hash: one for hash, one in known.items() if hash not in again} | fresh, scope)
+    skipped += ingest.refused(refs, {key: one for key, one in known.items() if key not in again} | fresh, scope)
     refused = {item.path for item in skipped}
     return Plan(
         artifacts=tuple(ref for ref in refs if (ref.path or ref.hash) not in refused),
@@ -167,25 +156,19 @@ def plan(source: Source, store: VectorStore, embedder: Embedder, scope: Scope = 
 
 
 def embed_pending(
-    store: VectorStore,
+    store: ChunkWriter,
     embedder: Embedder,
-    tally: EmbeddingCounts,
     report: Report,
     wanted: Filter,
     revision: str | None = None,
     builders: Sequence[str] = DEFAULT_BUILDERS,
-) -> None:
-    """Give passages that have none a vector; keep what was made when it ends early.
+) -> EmbeddingCounts:
+    """Embed passages that have no vector; what was embedded is kept when it ends early.
 
     Args:
-        store: Whose passages.
-        embedder: What makes the vectors.
-        tally: Counts what is done.
-        report: Told how far it is.
-        wanted: Which passages.
         revision: What these builders' corpora are then complete at; None where they come from no source.
-        builders: See ``revision``.
     """
+    counts = EmbeddingCounts()
     pending = store.pending(embedder.space, wanted)
     announce(embedder, len(pending), sum(len(chunking.passage(item.chunk)) for item in pending))
     digests: list[bytes] = []
@@ -200,38 +183,39 @@ def embed_pending(
             store.finish(revision, builders)
 
     flushed = time.monotonic()
-    patience = FLUSH_SECONDS if store.is_shared else FIRST_FLUSH_SECONDS
+    flush_after = FLUSH_SECONDS if store.is_shared else FIRST_FLUSH_SECONDS
     step = min(FIRST_TEXTS, EMBED_TEXTS)
     start = 0
     try:
         while start < len(pending):
-            report(Progress("embedding", start, len(pending), tally.characters))
+            report(Progress("embedding", start, len(pending), counts.characters))
             batch: Sequence[Pending] = pending[start : start + step]
             texts = [chunking.passage(item.chunk) for item in batch]
             begun = time.monotonic()
             vectors.append(embedder.embed_passages(texts))
             pace = len(texts) / max(time.monotonic() - begun, 1e-6)
-            step = min(EMBED_TEXTS, max(FEWEST_TEXTS, int(pace * EMBED_SECONDS)))
+            step = min(EMBED_TEXTS, max(MIN_TEXTS, int(pace * EMBED_SECONDS)))
             start += len(texts)
             digests.extend(item.digest for item in batch)
-            tally.embedded += len(texts)
-            tally.characters += sum(map(len, texts))
-            tally.cut += sum(tokenizer.count(text) + tokenizer.FRAME > embedder.max_tokens for text in texts)
-            if time.monotonic() - flushed > patience or len(digests) >= FLUSH_TEXTS:
+            counts.embedded += len(texts)
+            counts.characters += sum(map(len, texts))
+            counts.cut += sum(tokenizer.count(text) + tokenizer.FRAME > embedder.max_tokens for text in texts)
+            if time.monotonic() - flushed > flush_after or len(digests) >= FLUSH_TEXTS:
                 flush()
-                flushed, patience = time.monotonic(), min(2 * patience, FLUSH_SECONDS)
-        report(Progress("embedding", len(pending), len(pending), tally.characters))
+                flushed, flush_after = time.monotonic(), min(2 * flush_after, FLUSH_SECONDS)
+        report(Progress("embedding", len(pending), len(pending), counts.characters))
         flush(revision)
     except EmbedderError as error:
-        if tally.embedded:
-            error.what += f" (after {tally.embedded:,} of {len(pending):,} passages, which are kept)"
+        if counts.embedded:
+            error.what += f" (after {counts.embedded:,} of {len(pending):,} passages, which are kept)"
         raise
     finally:
         flush()
+    return counts
 
 
 def _throttled(report: Report) -> Report:
-    """Pass on the first and last of each phase, and in between no more than one each ``REPORT_SECONDS``."""
+    """Pass on the first and last progress of each phase, and in between one each ``REPORT_SECONDS`` at most."""
     last = 0.0
     phase = ""
 

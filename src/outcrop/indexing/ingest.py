@@ -1,7 +1,7 @@
-"""Bringing a view's passages up to date without any model: list, read what is new, cut, store, drop what is gone.
+"""Updating a view's passages, without a model: list, read what is new, cut, store, drop what is gone.
 
 Everything is stored before anything is embedded, so keywords and the vectors made so far answer while a first build
-runs, and a build that was stopped goes on where it was: what lacks a vector is all that is left to do.
+runs, and the next build continues one that was stopped by embedding what lacks a vector.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from dataclasses import dataclass, replace
 
 from outcrop import chunking
 from outcrop.core.model import Artifact, Chunk, Listing, MediaNote, Part, Ref, Skipped, SkipReason, Space
-from outcrop.core.protocols import Source, VectorStore
+from outcrop.core.protocols import ChunkWriter, Source
 from outcrop.core.reports import Progress
 from outcrop.core.rows import Digested, Entry, Member, StoredArtifact, View
 from outcrop.errors import FormatError
 from outcrop.indexing.scope import Scope
 from outcrop.text import decoding
 
-# Text gathered before it is written: a large transaction, yet a bounded memory.
+# Text that is written at a time: large transactions in bounded memory.
 WRITE_CHARACTERS = 16_000_000
 
-# Passages of one transaction, roughly: while it lasts, a fifth of a second, nobody commits to a Fossil repository.
+# Passages that are written at a time, roughly.
 WRITE_CHUNKS = 10_000
 
-# Verdicts that hold for one build only: chance decides them, not the bytes.
-UNSETTLED = frozenset({SkipReason.VANISHED, SkipReason.UNREADABLE})
+# Reasons that hold for one build only: they do not depend on the bytes.
+TRANSIENT = frozenset({SkipReason.VANISHED, SkipReason.UNREADABLE})
 
 # Ends the revision of a build during which the source changed; no source has such a revision.
 UNSURE = "?"
@@ -45,12 +45,10 @@ class Ingested:
     """What the store holds now.
 
     Attributes:
-        listing: What the source said.
         placed: The refs of what is indexed, as they were read.
-        skipped: What was left out, by path.
         added: Hashes of artifacts that are new or were cut again.
         reused: New chunks whose vector was already there.
-        removed: Artifacts that are gone from what this build is about.
+        removed: Artifacts that are gone from this build's corpora.
     """
 
     listing: Listing
@@ -62,11 +60,7 @@ class Ingested:
 
 
 class Cutter:
-    """Decides what has to be cut again, and cuts it.
-
-    Args:
-        rules: The source's; see ``Source.rules``.
-    """
+    """Decides what has to be cut again, and cuts it; ``rules`` as in ``Source.rules``."""
 
     def __init__(self, rules: str) -> None:
         self._rules = rules
@@ -79,13 +73,12 @@ class Cutter:
         return [ref for ref in first.values() if not self.is_current(ref, known.get(ref.hash))]
 
     def is_current(self, ref: Ref, known: StoredArtifact | None) -> bool:
-        """Whether what is stored of an artifact is what would be stored now."""
         if known is None or known.version != ref.version:
             return False
         return known.recipe == (self.recipe(ref) if known.skip is None else self._refusal(ref))
 
     def entry(self, ref: Ref, outcome: Artifact | Skipped) -> Entry | Skipped:
-        """Cut one artifact that was read. ``Skipped`` means that the verdict is not to be remembered."""
+        """Cut one artifact that was read; ``Skipped`` where the reason is not to be stored."""
         if isinstance(outcome, Artifact):
             ref = outcome.ref
             try:
@@ -94,12 +87,11 @@ class Cutter:
                 return Entry(ref, self._refusal(ref), (), SkipReason.BROKEN, error.what)
             cut = [Digested(chunk, digest(chunk)) for chunk in chunks]
             return Entry(ref, self.recipe(ref), cut, media=_media(outcome))
-        if outcome.reason in UNSETTLED:
+        if outcome.reason in TRANSIENT:
             return outcome
         return Entry(ref, self._refusal(ref), (), outcome.reason, outcome.detail)
 
     def cut(self, artifact: Artifact) -> Sequence[Chunk]:
-        """The chunks of an artifact."""
         return chunking.chunk(artifact.text, artifact.ref.path, artifact.ref.kind)
 
     def recipe(self, ref: Ref) -> str:
@@ -107,22 +99,16 @@ class Cutter:
         return f"{chunking.VERSION}/{decoding.VERSION}/{chunking.format_of(ref.path, ref.kind)}/{self._rules}"
 
     def _refusal(self, ref: Ref) -> str:
-        """The recipe of an artifact that is left out; its path can be why."""
+        # The path can be why an artifact is left out.
         return f"{self.recipe(ref)}/{ref.path}"
 
 
 def ingest(
-    source: Source, store: VectorStore, space: Space, report: Report, cutter: Cutter, scope: Scope = WHOLE
+    source: Source, store: ChunkWriter, space: Space, report: Report, cutter: Cutter, scope: Scope = WHOLE
 ) -> Ingested:
-    """Make this view of the store hold what its source holds, in as few transactions as there are batches.
+    """Make this view of the store hold what its source holds; the caller has the write lock.
 
-    Args:
-        source: What to index.
-        store: Where to; the caller is its writer.
-        space: What is scanned from now on.
-        report: Told how far it is.
-        cutter: What cuts artifacts.
-        scope: What the build is about.
+    The space is the one that is searched from now on.
     """
     report(Progress("listing", 0, 0))
     listing = source.artifacts(store.seen())
@@ -130,8 +116,8 @@ def ingest(
     refs, left_out = scope.choose(listing)
     outdated = cutter.outdated(refs, known)
     batch: list[Entry] = []
-    passing: list[Skipped] = []
-    moved: dict[tuple[str, str | None], Ref] = {}
+    transient: list[Skipped] = []
+    reread: dict[tuple[str, str | None], Ref] = {}
     added: set[str] = set()
     gathered = characters = reused = chunks = 0
     for done, (ref, outcome) in enumerate(zip(outdated, source.read(outdated), strict=True), start=1):
@@ -140,10 +126,10 @@ def ingest(
             batch, gathered, chunks = [], 0, 0
         entry = cutter.entry(ref, outcome)
         if isinstance(entry, Skipped):
-            passing.append(entry)
+            transient.append(entry)
         else:
             if entry.ref.hash != ref.hash:
-                moved[ref.hash, ref.path] = entry.ref
+                reread[ref.hash, ref.path] = entry.ref
             known[entry.ref.hash] = known_of(entry)
             if entry.skip is None and scope.takes(known[entry.ref.hash]):
                 added.add(entry.ref.hash)
@@ -153,13 +139,13 @@ def ingest(
             characters += size
             chunks += len(entry.chunks)
         report(Progress("chunking", done, len(outdated), characters))
-    if moved or any(item.reason is SkipReason.VANISHED for item in passing):
-        # What was read is not what was listed, so that nothing but another build can say what this is current to: the
-        # source may well go back to how it was listed.
+    if reread or any(item.reason is SkipReason.VANISHED for item in transient):
+        # What was read is not what was listed, and the source may go back to how it was listed: only another build can
+        # tell the revision.
         listing = replace(listing, revision=f"{listing.revision}{UNSURE}")
-    if moved:
-        refs = [moved.get((ref.hash, ref.path), ref) for ref in refs]
-    skipped = sorted([*left_out, *passing, *refused(refs, known, scope)], key=lambda item: item.path)
+    if reread:
+        refs = [reread.get((ref.hash, ref.path), ref) for ref in refs]
+    skipped = sorted([*left_out, *transient, *refused(refs, known, scope)], key=lambda item: item.path)
     readable = [ref for ref in refs if ref.hash in known and known[ref.hash].skip is None]
     placed = [ref for ref in readable if scope.takes(known[ref.hash])]
     members = [member for ref in placed for member in scope.members(ref, known[ref.hash])]
@@ -181,16 +167,12 @@ def ingest(
     return Ingested(listing, placed, skipped, frozenset(added), reused + written.reused, removed)
 
 
-def store_some(source: Source, store: VectorStore, refs: Sequence[Ref], scopes: Sequence[Scope]) -> list[Member]:
-    """Read, cut and store just these artifacts, embedding nothing.
-
-    Returns:
-        Where they belong: to the corpora that every index has, and to those of these scopes that name them.
-    """
+def store_some(source: Source, store: ChunkWriter, refs: Sequence[Ref], scopes: Sequence[Scope]) -> list[Member]:
+    """Read, cut and store just these artifacts; returns their members in the default corpora and in these scopes."""
     cutter = Cutter(source.rules)
     outdated = cutter.outdated(refs, {})
     cut = {ref.hash: cutter.entry(ref, outcome) for ref, outcome in zip(outdated, source.read(outdated), strict=True)}
-    entries = {hash: entry for hash, entry in cut.items() if isinstance(entry, Entry) and entry.skip is None}
+    entries = {key: entry for key, entry in cut.items() if isinstance(entry, Entry) and entry.skip is None}
     store.write(list(entries.values()))
     return [
         member
@@ -203,9 +185,8 @@ def store_some(source: Source, store: VectorStore, refs: Sequence[Ref], scopes: 
 
 
 def _media(artifact: Artifact) -> MediaNote | None:
-    """Where the asset is that an artifact is the transcript of; None where it is a text of its own."""
-    one, transcript = artifact.manifest, artifact.ref.transcript
-    return None if one is None or transcript is None else MediaNote(one.uri, transcript.path or "")
+    manifest, transcript = artifact.manifest, artifact.ref.transcript
+    return None if manifest is None or transcript is None else MediaNote(manifest.uri, transcript.path or "")
 
 
 def digest(chunk: Chunk) -> bytes:
@@ -214,19 +195,18 @@ def digest(chunk: Chunk) -> bytes:
 
 
 def refused(refs: Iterable[Ref], known: Mapping[str, StoredArtifact], scope: Scope) -> Iterator[Skipped]:
-    """What is left out by a verdict that the store remembers, or because this build takes nothing of it."""
+    """What is left out for a stored reason, or because this build indexes no part of it."""
     for ref in refs:
-        verdict = known.get(ref.hash)
-        if verdict is None:
+        stored = known.get(ref.hash)
+        if stored is None:
             continue
-        if verdict.skip is not None:
-            yield Skipped(ref.path or ref.hash, verdict.skip, verdict.detail, ref.hash)
-        elif not scope.takes(verdict):
-            # Listed with its hash, it stays stored: what is in no view and on no list is dropped, and read again.
+        if stored.skip is not None:
+            yield Skipped(ref.path or ref.hash, stored.skip, stored.detail, ref.hash)
+        elif not scope.takes(stored):
+            # Listed with its hash, it stays stored; otherwise it would be dropped and read again.
             yield Skipped(ref.path or ref.hash, SkipReason.EXCLUDED, ONLY_RAW, ref.hash)
 
 
 def known_of(entry: Entry) -> StoredArtifact:
-    """What the store will remember of an artifact."""
     parts = frozenset(item.chunk.part for item in entry.chunks) - {Part.WHOLE}
     return StoredArtifact(entry.ref.version, entry.recipe, entry.skip, entry.detail, parts or frozenset({Part.WHOLE}))

@@ -1,7 +1,7 @@
-"""Corpora: which files a build is about, and where what it finds belongs.
+"""Corpora: which files a build reads, and which corpus each of their parts belongs to.
 
-Every index has ``code`` and ``docs``, which are built together from everything there is. Besides, a caller may name
-corpora of their own: a list of files, folders and patterns that *is* the corpus.
+Every index has ``code`` and ``docs``, which are built together from everything. A custom corpus is a list of files,
+folders and patterns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from outcrop.core.rows import DEFAULT_BUILDERS, Member, StoredArtifact
 from outcrop.errors import UsageError
 from outcrop.text.globs import compiled
 
-# Where the Markdown cells of every notebook go: in one ranking with code, two-line notes win unrelated questions.
+# The corpus of every notebook's Markdown cells: in one ranking with code, two-line notes win unrelated questions.
 DOCS = "docs"
 
 CODE_KINDS = frozenset({Kind.CODE, Kind.API})
@@ -31,18 +31,17 @@ _WILD = re.compile(r"[*?\[]")
 
 
 def corpus_of(kind: Kind) -> str:
-    """Which of the two default corpora a kind belongs to."""
     return "code" if kind in CODE_KINDS else DOCS
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What one build is about.
+    """What one build reads.
 
     Attributes:
-        corpus: A corpus of the caller's own; None for the two that every index has.
-        paths: Files, folders and patterns (``notes/**/*.ipynb``) from the root; they are the corpus.
-        prune: Whether what an earlier build of this corpus put in, and the list no longer names, goes.
+        corpus: A custom corpus; None for the two that every index has.
+        paths: Files, folders and patterns (``notes/**/*.ipynb``) from the root, of a custom corpus.
+        prune: Whether to remove what an earlier build of this corpus added and the list no longer names.
         raw_cells: Whether raw cells of notebooks are documents too.
     """
 
@@ -53,20 +52,18 @@ class Scope:
 
     @property
     def builders(self) -> tuple[str, ...]:
-        """The corpora whose members this build says."""
         return DEFAULT_BUILDERS if self.corpus is None else (self.corpus,)
 
     @property
     def filter(self) -> Filter:
-        """What this build put in; for the default one, everything but what came from peers, records included."""
+        """What this build added; for the default one, everything but imported projects, records included."""
         return Filter(imported=False) if self.corpus is None else Filter(builders=(self.corpus,))
 
     def names(self, path: str) -> bool:
-        """Whether the list names a path."""
         return self.corpus is None or self._covers(path)
 
     def choose(self, listing: Listing) -> tuple[Sequence[Ref], Sequence[Skipped]]:
-        """What of a listing is meant, and what of it is left out."""
+        """What of a listing this build reads, and what of it is left out."""
         if self.corpus is None:
             return listing.refs, listing.skipped
         refs = [ref for ref in listing.refs if ref.path and ref.kind not in _NO_FILES and self._covers(ref.path)]
@@ -74,7 +71,7 @@ class Scope:
         return refs, skipped
 
     def unlisted(self, refs: Iterable[Ref], skipped: Iterable[Skipped]) -> list[Skipped]:
-        """Entries of the list that name nothing: not an error, since a file may just have gone."""
+        """Entries of the list that name nothing: no error, since a file may have been deleted just now."""
         there = [*(ref.path or "" for ref in refs), *(item.path for item in skipped)]
         named = {above for path in there for above in _above(path)} | ({""} if there else set())
         return [
@@ -84,15 +81,10 @@ class Scope:
         ]
 
     def takes(self, known: StoredArtifact) -> bool:
-        """Whether any part of an artifact belongs somewhere."""
         return self.raw_cells or known.parts != _RAW_ALONE
 
     def members(self, ref: Ref, known: StoredArtifact) -> Iterator[Member]:
-        """Where an artifact belongs.
-
-        A notebook's Markdown cells are documents, its code cells code of the corpus that is built; its raw cells belong
-        nowhere unless they are asked for.
-        """
+        """An artifact's parts with their corpora: a notebook's Markdown cells are documents of every index."""
         own = self.corpus
         for part in known.parts:
             if part is Part.WHOLE:
@@ -104,7 +96,7 @@ class Scope:
                 yield Member(DOCS, own or "code", ref.hash, part, ref.path, Kind.DOC)
 
     def kept(self, before: Iterable[Member]) -> list[Member]:
-        """What an earlier build put in and this one leaves there."""
+        """What an earlier build added and this one keeps."""
         return [] if self.prune else [member for member in before if not self._covers(member.path or "")]
 
     @cached_property
@@ -112,16 +104,10 @@ class Scope:
         return _covering(self.paths)
 
 
-def own_scope(corpus: str, paths: Iterable[str | os.PathLike[str]], root: Path, prune: bool, raw_cells: bool) -> Scope:
-    """The scope of a corpus of the caller's own.
-
-    Args:
-        corpus: Its name.
-        paths: Files, folders and patterns, absolute or from the root.
-        root: The folder that paths are relative to.
-        prune: See :class:`Scope`.
-        raw_cells: See :class:`Scope`.
-    """
+def custom_scope(
+    corpus: str, paths: Iterable[str | os.PathLike[str]], root: Path, prune: bool, raw_cells: bool
+) -> Scope:
+    """The scope of a custom corpus, as in :class:`Scope`; its paths are absolute or from the root."""
     return Scope(
         check_corpus(corpus),
         tuple(dict.fromkeys(_from_root(os.fspath(path), root) for path in paths)),
@@ -153,5 +139,4 @@ def _covering(entries: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _above(path: str) -> Iterator[str]:
-    """A path and the folders above it."""
     return accumulate(path.split("/"), lambda whole, part: f"{whole}/{part}")

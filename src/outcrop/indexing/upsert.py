@@ -1,4 +1,4 @@
-"""Records: a caller's own texts, which belong to no file, found like any passage."""
+"""Records: a caller's own texts, which belong to no file and are found like any passage."""
 
 from __future__ import annotations
 
@@ -10,45 +10,40 @@ from dataclasses import replace
 
 from outcrop import chunking
 from outcrop.core.model import Filter, Part, Record, Ref
-from outcrop.core.protocols import Embedder, VectorStore
+from outcrop.core.protocols import ChunkWriter, Embedder
 from outcrop.core.reports import UpsertReport
 from outcrop.core.rows import Digested, Entry, RecordEntry
 from outcrop.errors import UsageError
-from outcrop.indexing.build import EmbeddingCounts, embed_pending
+from outcrop.indexing.build import embed_pending
 from outcrop.indexing.ingest import digest
 
 
-def upsert(records: Sequence[Record], corpus: str, store: VectorStore, embedder: Embedder) -> UpsertReport:
-    """Store records; those of the same id give way, those that stand there word for word are left alone.
+def upsert(records: Sequence[Record], corpus: str, store: ChunkWriter, embedder: Embedder) -> UpsertReport:
+    """Store records of a corpus; those of the same id are replaced, those that are stored word for word are left alone.
 
-    Args:
-        records: What to store; of two with the same id the last one counts.
-        corpus: The corpus that they are found in.
-        store: Where to.
-        embedder: What makes the vectors; from now on its space is the one that is searched.
+    Of two with the same id the last one counts. From now on the embedder's space is the one that is searched.
     """
     started = time.perf_counter()
     entries = {record.id: _entry(record, place) for place, record in enumerate(records)}
-    tally = EmbeddingCounts()
     with store.writing():
         done = store.upsert(corpus, list(entries.values()), embedder.space)
-        # Nobody's build put records in, so that no build takes them out.
+        # Records have no builder, so that no build removes them.
         wanted = Filter(corpora=(corpus,), builders=("",))
-        embed_pending(store, embedder, tally, lambda _: None, wanted)
+        counts = embed_pending(store, embedder, lambda _: None, wanted)
     return UpsertReport(
         added=done.added,
         changed=done.changed,
         unchanged=done.unchanged,
-        embedded=tally.embedded,
+        embedded=counts.embedded,
         reused=done.reused,
-        characters=tally.characters,
-        cut=tally.cut,
+        characters=counts.characters,
+        cut=counts.cut,
         seconds=time.perf_counter() - started,
     )
 
 
-def remove(ids: Collection[str], corpus: str, store: VectorStore) -> int:
-    """Take records out by their ids; returns how many of them were there."""
+def remove(ids: Collection[str], corpus: str, store: ChunkWriter) -> int:
+    """Remove records by their ids; returns how many of them were there."""
     if not ids or not store.exists:
         return 0
     with store.writing():
@@ -66,10 +61,10 @@ def _entry(record: Record, place: int) -> RecordEntry:
     except (TypeError, ValueError) as error:
         raise UsageError(f"{where}.metadata is not JSON ({error})", "It takes an object of plain values") from None
     # A file that begins with a zero byte is no text, so no artifact of a source has this hash.
-    hash = hashlib.sha3_256(f"\0{record.id}\0{record.text}".encode("utf-8", "surrogatepass")).hexdigest()
-    # A record is one text, whatever file its path makes one think of.
+    key = hashlib.sha3_256(f"\0{record.id}\0{record.text}".encode("utf-8", "surrogatepass")).hexdigest()
+    # A record is one text, whatever its path ends in.
     path = None if chunking.format_of(record.path, record.kind) == "notebook" else record.path
-    chunks = [replace(each, part=Part.WHOLE) for each in chunking.chunk(record.text, path, record.kind)]
+    chunks = [replace(each, part=Part.WHOLE, seconds=None) for each in chunking.chunk(record.text, path, record.kind)]
     recipe = f"{chunking.VERSION}/record/{record.kind}/{record.path or ''}"
-    entry = Entry(Ref(hash, record.kind, record.path, hash), recipe, [Digested(each, digest(each)) for each in chunks])
+    entry = Entry(Ref(key, record.kind, record.path, key), recipe, [Digested(each, digest(each)) for each in chunks])
     return RecordEntry(record.id, record.project, metadata, entry)

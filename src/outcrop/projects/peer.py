@@ -132,7 +132,7 @@ def _found(path: Path, own_store: Path) -> tuple[FoundRoot, Source]:
 
 
 def _store_of(source: Source) -> SqliteStore:
-    return SqliteStore(source.store_path(), source.worktree, guest=source.type == "fossil", read_only=True)
+    return SqliteStore(source.store_path(), source.worktree, shared=source.type == "fossil", read_only=True)
 
 
 def index_command(path: Path, settings: Settings) -> str:

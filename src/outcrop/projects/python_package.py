@@ -12,7 +12,7 @@ from outcrop.core.model import Filter, Kind, Part, Skipped
 from outcrop.core.reports import Progress
 from outcrop.core.rows import IMPORTED, Digested, Entry, Member, Project, StoredArtifact
 from outcrop.errors import SourceError
-from outcrop.indexing.build import EmbeddingCounts, embed_pending
+from outcrop.indexing.build import embed_pending
 from outcrop.indexing.ingest import Report, digest
 from outcrop.indexing.scope import corpus_of
 from outcrop.projects import copy, python_api, python_env
@@ -70,10 +70,9 @@ def import_public_names(index: Index, found: FoundPackage, project: Project, rep
         raise SourceError(f"{found.item} has no public names that are described in Python source")
     # Without its revision until all is embedded, so that an import that was stopped does not look complete.
     counts = copy.copy_project(store, replace(project, revision=""), _material(reading), report)
-    embedded_counts = EmbeddingCounts()
-    embed_pending(store, index.embedder, embedded_counts, report, Filter(projects=(project.name,)))
+    embedded = embed_pending(store, index.embedder, report, Filter(projects=(project.name,))).embedded
     store.place_project(project, _members(reading))
-    return PackageImport(counts, embedded_counts.embedded, reading.skipped)
+    return PackageImport(counts, embedded, reading.skipped)
 
 
 def _material(reading: PublicNames) -> Material:

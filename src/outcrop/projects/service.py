@@ -186,7 +186,7 @@ def _copy_peer(index: Index, peer: Peer, project: Project, report: Report) -> Im
 
     with index.store.writing():
         counts = copy.copy_project(index.store, project, Material(members, known, read), report)
-    if index.store.file.guest:
+    if index.store.is_shared:
         service.warn_of_readers(index.source, index.store.names().kinds)
     return counts
 

@@ -1,7 +1,7 @@
-"""The block of passages that goes before an agent's turn: which of them, how they are quoted, and within what length.
+"""The block of passages that goes before an agent's turn.
 
-A passage is quoted whole or not at all, and nothing in it can pretend to be outside of the quotation. Where nothing in
-the index bears on the prompt there is no block.
+A passage is quoted whole or not at all, and nothing in it can pretend to be outside of the quotation. Where no passage
+is relevant to the prompt there is no block.
 """
 
 from __future__ import annotations
@@ -11,35 +11,33 @@ import re
 from collections.abc import Collection, Sequence
 
 from outcrop.core.model import EVERYTHING, Answer, Hit, Mode
-from outcrop.core.protocols import Source, VectorStore
+from outcrop.core.protocols import ChunkIndex, Source
 from outcrop.core.reports import NO_CONTEXT, Context
-from outcrop.search import parse
-from outcrop.search.engine import keyword_answer, shown
-from outcrop.search.query import Question
+from outcrop.search.engine import keyword_answer, without_withheld
+from outcrop.search.query import Query
 from outcrop.text import terms, tokenizer
 
 # Length of a block: a hundredth of what agents hold, and room for three passages of the usual size.
 TOKENS = 1500
 
-# Hits that are looked through for those that fit.
+# Hits that are considered.
 CANDIDATES = 20
 
 # Dot product below which a passage has nothing to do with the prompt, by model.
 #
 # Measured on two libraries (Python, Go): of forty prompts about anything else (the weather, recipes, "thanks!") the
-# best
-# passage reached 0.35, but for "commit and push" and the single word "ok"; of 45 questions about the library it reached
-# at least 0.48, of vague ones that share no word with their passage 0.36. Other models have other distributions and no
-# floor; there the words decide.
+# best passage reached 0.35, but for "commit and push" and the single word "ok"; of 45 questions about the library it
+# reached at least 0.48, of vague ones that share no word with their passage 0.36. Other models have other distributions
+# and no floor; there the words decide.
 FLOORS = {"all-MiniLM-L6-v2": 0.35}
 
-WORD_SHARE = 0.6
-FEWEST_WORDS = 2
 # Where no vector says how near a passage is, it has to hold this share of the prompt's words: with 0.5, six to eight
 # of the forty prompts about anything else found a passage, with 0.6 two or three; of 45 questions three lose theirs.
-MOST_WORDS = 8
+WORD_SHARE = 0.6
+MIN_WORDS = 2
+MAX_WORDS = 8
 
-# Characters. Of a longer prompt (somebody pasted a log) the beginning and the end say what is wanted.
+# Characters. Of a longer prompt (a pasted log) the beginning and the end say what is wanted.
 LONGEST_PROMPT = 8000
 
 _SHORT_HASH = 12
@@ -51,35 +49,27 @@ _TICKS = re.compile("`+")
 
 
 def essence(prompt: str) -> str:
-    """The part of a prompt that is searched for."""
     if len(prompt) <= LONGEST_PROMPT:
         return prompt
     return f"{prompt[: LONGEST_PROMPT // 2]}\n{prompt[-LONGEST_PROMPT // 2 :]}"
 
 
-def find_by_words(question: Question, store: VectorStore, source: Source, reason: str) -> Answer:
-    """Passages by words alone, and nothing that could take long: no model, no look at where the source is now."""
-    words = terms.query_words(question.text)
-    with store.snapshot():
-        found = store.keyword(words, question.k, EVERYTHING)
-        passages = store.passages([item.id for item in found], EVERYTHING)
-    return keyword_answer(question, shown(source, passages), found, words, reason, None)
+def find_by_words(query: Query, index: ChunkIndex, source: Source, reason: str) -> Answer:
+    """Passages by words alone, without what could take long: a model, and asking the source for its revision."""
+    with index.snapshot():
+        found = index.keyword(query.words, query.k, EVERYTHING)
+        passages = index.passages([item.id for item in found], EVERYTHING)
+    return keyword_answer(query, without_withheld(source, passages), found, reason, None)
 
 
-def compose(prompt: str, answer: Answer, k: int, limit: int, floor: float | None, project: str) -> Context:
-    """Quote the best passages of an answer that bear on the prompt and fit.
+def compose(query: Query, answer: Answer, k: int, limit: int, floor: float | None, project: str) -> Context:
+    """Quote the best passages of an answer that are relevant to the prompt, at most ``k``, within ``limit`` tokens.
 
-    Args:
-        prompt: What the agent was asked.
-        answer: What was found.
-        k: How many passages at most.
-        limit: Tokens that the whole block may have.
-        floor: Dot product that a passage must reach; None for what is known of the model.
-        project: What this repository is called.
+    A passage must reach a dot product of ``floor``, or of the model's own floor where that is None.
     """
     chosen: list[Hit] = []
-    made = NO_CONTEXT
-    for hit in _bearing(prompt, answer, floor):
+    context = NO_CONTEXT
+    for hit in _relevant(query, answer, floor):
         if len(chosen) >= k:
             break
         if any(_overlap(hit, other) for other in chosen):
@@ -88,41 +78,40 @@ def compose(prompt: str, answer: Answer, k: int, limit: int, floor: float | None
         length = tokenizer.count(text)
         if length <= limit:
             chosen.append(hit)
-            made = Context(text, length, answer.mode, answer.reason, tuple(chosen))
-    return made
+            context = Context(text, length, answer.mode, answer.reason, tuple(chosen))
+    return context
 
 
-def _bearing(prompt: str, answer: Answer, floor: float | None) -> Sequence[Hit]:
-    """The hits that have something to do with the prompt, in their order."""
-    read = parse.read(prompt)
-    named = {name for name in (read.symbol if read.certain else None, *read.identifiers) if name}
+def _relevant(query: Query, answer: Answer, floor: float | None) -> Sequence[Hit]:
+    named = {name for name in (query.symbol if query.certain else None, *query.identifiers) if name}
     if floor is None and answer.space is not None:
         floor = next((each for model, each in FLOORS.items() if answer.space.startswith(f"{model}-")), None)
     if floor is not None and answer.mode is not Mode.KEYWORD:
-        # One word says too little for its vector to be trusted.
-        sure = read.words if len(read.words) == 1 else ()
+        # The vector of one word says too little.
+        required = query.words if len(query.words) == 1 else ()
         return [
-            hit for hit in answer.hits if (hit.score >= floor and _held(hit, sure) == len(sure)) or _names(hit, named)
+            hit
+            for hit in answer.hits
+            if (hit.score >= floor and _held(hit, required) == len(required)) or _names(hit, named)
         ]
-    needed = max(FEWEST_WORDS, math.ceil(WORD_SHARE * min(len(read.words), MOST_WORDS)))
-    return [hit for hit in answer.hits if _held(hit, read.words) >= needed or _names(hit, named)]
+    needed = max(MIN_WORDS, math.ceil(WORD_SHARE * min(len(query.words), MAX_WORDS)))
+    return [hit for hit in answer.hits if _held(hit, query.words) >= needed or _names(hit, named)]
 
 
 def _names(hit: Hit, identifiers: Collection[str]) -> bool:
-    """Whether a passage holds one of these identifiers as a whole word."""
     text = f"{hit.name or ''}\n{hit.text}"
     return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) for name in identifiers)
 
 
 def _held(hit: Hit, words: Collection[str]) -> int:
-    """How many of these words a passage holds, whatever they end in."""
+    """How many of these words a passage holds, in any form."""
     there = set(terms.words(f"{hit.path or ''} {hit.name or ''} {hit.text}"))
     stems = {word[:_STEM] for word in there}
     return sum(word in there or (len(word) >= _STEM and word[:_STEM] in stems) for word in words)
 
 
 def _overlap(one: Hit, other: Hit) -> bool:
-    """Whether two passages say the same in part: lines of one artifact, or a copy."""
+    """Whether two passages have lines in common, or one holds the other."""
     if one.text.strip() in other.text or other.text.strip() in one.text:
         return True
     same = (one.project, one.hash, one.cell) == (other.project, other.hash, other.cell)
@@ -151,7 +140,7 @@ def _source(hit: Hit, project: str) -> str:
     if hit.cell is not None:
         where += f" cell {hit.cell + 1}"
     if hit.uri is not None:
-        # The lines are those of the transcript; what is cited is the recording, at its time.
+        # The lines are those of the transcript; the recording is cited, at its time.
         where += f" {_line(hit.uri)}"
     elif where:
         where += f":{first}" if first == last else f":{first}-{last}"
@@ -166,6 +155,6 @@ def _source(hit: Hit, project: str) -> str:
 
 
 def _line(text: str) -> str:
-    """A path or name on one line, with everything that does not show spelled out."""
+    """A path or name on one line, with unprintable characters escaped."""
     shown = (char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
     return "".join(shown).replace("`", "'")

@@ -1,7 +1,7 @@
-"""From a question to an Answer: embed, find the nearest, find the words, rank; or the labelled fallback.
+"""From a question to an Answer: embed, find the nearest, find the words, rank; or the fallback, labelled as such.
 
-The mode says what was really done, and the reason why it is not what was asked. Nothing here fails into an empty list
-because an index, a model or a network is missing.
+The mode says what was really done, and the reason why it is not what was asked. No list is empty because an index, a
+model or a network is missing.
 """
 
 from __future__ import annotations
@@ -9,295 +9,278 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from outcrop.core.model import Answer, Copy, Filter, Hit, Mode, Space, Stale
-from outcrop.core.protocols import Embedder, Source, Vector, VectorStore, Withholding
+from outcrop.core.model import Answer, Copy, Filter, Mode, Space, Stale
+from outcrop.core.protocols import ChunkIndex, Embedder, Source, Vector, Withholding
 from outcrop.core.rows import Passage, ScoredChunk, State
 from outcrop.errors import BadEmbedding, EmbedderError, IndexMissing, SpaceMismatch, StoreError
-from outcrop.search import parse, query, ranking, spelling
-from outcrop.search import query as request
+from outcrop.search import ranking, spelling
 from outcrop.search.hits import make_hit
-from outcrop.search.near_duplicates import fold
-from outcrop.search.parse import Reading
-from outcrop.search.query import Question
+from outcrop.search.near_duplicates import dedupe
+from outcrop.search.parse import with_words_replaced
+from outcrop.search.query import Query, check, resolve
 from outcrop.search.ranking import Ranked
 from outcrop.search.staleness import Freshness
 from outcrop.text import terms
 
-# Candidates that each half brings to the ranking.
+# Candidates that the search by meaning and the search by words each give to the ranking.
 POOL = 100
 
-NAMES = 5
-# Names of a question that are looked up, and definitions that are taken of each.
-NAMED = 20
+# Names of a question that are looked up, and definitions of each that are taken.
+MAX_NAMES = 5
+MAX_DEFINITIONS = 20
 
-# Keyword candidates without a vector that are embedded on the spot while a first build runs: under half a second.
-EARLY_TEXTS = 48
+# Keyword candidates without a vector that are embedded at once while a first build runs: under half a second.
+MAX_EMBEDDED_NOW = 48
 
 # Keyword search over the source's files, for when there is no index, or one that cannot be used and why.
-Fallback = Callable[[Question, str | None], Answer]
+Fallback = Callable[[Query, str | None], Answer]
 
 
-def search(question: Question, store: VectorStore, source: Source, embedder: Embedder, fallback: Fallback) -> Answer:
-    """Answer a question.
-
-    Args:
-        question: What was asked.
-        store: The view that answers.
-        source: Where the material comes from, asked only whether it moved on.
-        embedder: What turns the question into a vector.
-        fallback: What answers when there is no index.
-    """
-    request.check(question)
+def search(query: Query, index: ChunkIndex, source: Source, embedder: Embedder, fallback: Fallback) -> Answer:
+    """Answer a question; the source is asked only whether it changed since the build, and what it withholds."""
+    check(query)
     try:
-        return _from_index(question, store, source, embedder)
+        return _from_index(query, index, source, embedder)
     except StoreError as error:
-        # A message with no hits helps nobody while the files themselves are there to be searched.
+        # The files themselves can still be searched.
         reason = None if isinstance(error, IndexMissing) else str(error)
-    return fallback(question, reason)
+    return fallback(query, reason)
 
 
 @dataclass(frozen=True, slots=True)
 class _Findings:
-    """What the store knows about a question, read at one moment.
+    """What the index holds for a question at one moment; ``percent`` of it is embedded, None for all."""
 
-    Attributes:
-        dense: The nearest passages.
-        by_words: The passages that hold its words.
-        products: Dot product of each of them that has a vector.
-        passages: All of them.
-        percent: How much of the index is embedded, where that is not all.
-    """
-
-    dense: Sequence[ScoredChunk]
+    nearest: Sequence[ScoredChunk]
     by_words: Sequence[ScoredChunk]
     products: Mapping[int, float]
     passages: Mapping[int, Passage]
     percent: int | None
 
 
-def _from_index(question: Question, store: VectorStore, source: Source, embedder: Embedder) -> Answer:
-    # A model thinks outside of any snapshot: in a Fossil repository nobody can commit while somebody reads.
-    with store.snapshot():
-        names = store.names()
+def _from_index(query: Query, index: ChunkIndex, source: Source, embedder: Embedder) -> Answer:
+    # The model runs outside of any snapshot: in a Fossil repository a reader keeps every commit waiting.
+    with index.snapshot():
+        names = index.names()
         if not names.corpora:
             raise IndexMissing("nothing is indexed yet", "Run: outcrop index")
-        wanted = request.resolve(question.filter, names, source.project)
-        state = store.state()
-        # Asking where the source is now takes as long as the search; they run side by side.
-        freshness = Freshness(store, source)
-        fixes = spelling.corrections(question.text, store, wanted.kinds)
+        where = resolve(query.where, names, source.project)
+        state = index.state()
+        # Asking for the source's revision takes as long as the search; they run side by side.
+        freshness = Freshness(index, source)
+        fixes = spelling.corrections(query, index, where.kinds)
     if fixes:
-        text = spelling.corrected(question.text, fixes)
-        failed = question.vector if isinstance(question.vector, EmbedderError) else None
-        question = replace(question, text=text, vector=failed)
-    words = terms.query_words(question.text)
+        query = with_words_replaced(query, fixes)
     reason: str | None = None
-    query: Vector | None = None
-    if question.mode is not Mode.KEYWORD:
+    vector: Vector | None = None
+    if query.mode is not Mode.KEYWORD:
         try:
-            query = _embed_question(question, state, embedder)
+            vector = _embed_question(query, state, embedder)
         except (EmbedderError, SpaceMismatch) as error:
             reason = str(error)
-    with store.snapshot():
-        now = store.state()
-        if query is not None and (now is None or now.space != embedder.space):
-            query, reason = None, "the index changed to another space meanwhile"
-        found = _find(question, query, store, embedder.space, wanted, words)
-    passages = shown(source, found.passages)
-    if query is None:
-        answer = keyword_answer(question, passages, found.by_words, words, reason, freshness.stale())
+    with index.snapshot():
+        now = index.state()
+        if vector is not None and (now is None or now.space != embedder.space):
+            vector, reason = None, "the index changed to another space meanwhile"
+        found = _find(query, vector, index, embedder.space, where)
+    passages = without_withheld(source, found.passages)
+    if vector is None:
+        answer = keyword_answer(query, passages, found.by_words, reason, freshness.stale())
         return replace(answer, corrected=fixes)
     scores = dict(found.products)
     if found.percent is not None:
         reason = f"index {found.percent} % complete"
         late = [passages[item.id] for item in found.by_words if item.id not in scores and item.id in passages]
-        scores |= _embed_now(embedder, query, late[:EARLY_TEXTS])
-    if question.mode is Mode.SEMANTIC:
-        ranked = [Ranked(id, scores[id], ()) for id in sorted(scores, key=lambda id: (-scores[id], id))]
-        ways: Mapping[int, Mode] = dict.fromkeys(scores, Mode.SEMANTIC)
+        scores |= _embed_now(embedder, vector, late[:MAX_EMBEDDED_NOW])
+    if query.mode is Mode.SEMANTIC:
+        ranked = [Ranked(key, scores[key], ()) for key in sorted(scores, key=lambda key: (-scores[key], key))]
+        modes: Mapping[int, Mode] = dict.fromkeys(scores, Mode.SEMANTIC)
     else:
-        ranked = _rank(question, passages, scores, {item.id: item.score for item in found.by_words})
-        ways = _ways(found.dense, found.by_words)
-    hits = _hits(question, passages, ranked, words, scores, ways)
-    return Answer(question.mode, reason, freshness.stale(), embedder.space.id, tuple(hits), fixes)
+        ranked = _rank(query, passages, scores, found.by_words)
+        modes = _modes(found.nearest, found.by_words)
+    return _answer(
+        query,
+        passages,
+        ranked,
+        scores,
+        modes,
+        reason=reason,
+        stale=freshness.stale(),
+        space=embedder.space,
+        fixes=fixes,
+    )
 
 
-def _find(
-    question: Question, query: Vector | None, store: VectorStore, space: Space, wanted: Filter, words: Sequence[str]
-) -> _Findings:
-    """Candidates of both halves, or of the words alone where there is no vector to compare with."""
-    pool = max(POOL, question.k)
-    reading = parse.read(question.text)
-    # A phrase is asked for as the run of terms that it gives, first, since only so many terms are.
-    sought = [*(" ".join(terms.words(phrase)) for phrase in reading.phrases), *words]
-    if query is None:
-        by_words = _by_words(store, sought, reading, pool, wanted)
-        return _Findings((), by_words, {}, store.passages([item.id for item in by_words], wanted), None)
-    dense = store.nearest(query, pool, wanted)
-    embedded, chunks = store.progress(space)
-    whole = embedded == chunks
-    worded = question.mode is Mode.HYBRID or not whole
-    by_words = _by_words(store, sought, reading, pool, wanted) if worded else ()
-    products = {item.id: item.score for item in dense}
-    products |= {id: float(vector @ query) for id, vector in store.vectors([item.id for item in by_words]).items()}
-    passages = store.passages(sorted(products.keys() | {item.id for item in by_words}), wanted)
-    return _Findings(dense, by_words, products, passages, None if whole else 100 * embedded // chunks)
+def _find(query: Query, vector: Vector | None, index: ChunkIndex, space: Space, where: Filter) -> _Findings:
+    """Candidates by meaning and by words, or by words alone where there is no vector to compare with."""
+    pool = max(POOL, query.k)
+    if vector is None:
+        by_words = _by_words(query, index, pool, where)
+        return _Findings((), by_words, {}, index.passages([item.id for item in by_words], where), None)
+    nearest = index.nearest(vector, pool, where)
+    embedded, chunks = index.progress(space)
+    complete = embedded == chunks
+    by_words = _by_words(query, index, pool, where) if query.mode is Mode.HYBRID or not complete else ()
+    products = {item.id: item.score for item in nearest}
+    products |= {key: float(each @ vector) for key, each in index.vectors([item.id for item in by_words]).items()}
+    passages = index.passages(sorted(products.keys() | {item.id for item in by_words}), where)
+    return _Findings(nearest, by_words, products, passages, None if complete else 100 * embedded // chunks)
 
 
-def _by_words(
-    store: VectorStore, words: Sequence[str], reading: Reading, k: int, wanted: Filter
-) -> Sequence[ScoredChunk]:
-    """What holds the words; and what is named as the question says, which is lost among its uses where it is famous."""
-    found = list(store.keyword(words, k, wanted))
+def _by_words(query: Query, index: ChunkIndex, k: int, where: Filter) -> Sequence[ScoredChunk]:
+    """Chunks that hold the words, and those that define a name of the question, which are lost among its uses."""
+    # A phrase is asked for as the run of its terms, first, since only so many terms are.
+    phrases = (" ".join(terms.words(phrase)) for phrase in query.phrases)
+    found = list(index.keyword([*phrases, *query.words], k, where))
     there = {item.id for item in found}
-    for name in sorted(reading.identifiers | ({reading.symbol} if reading.symbol else set()))[:NAMES]:
-        found += [ScoredChunk(id, 0.0) for id in store.defining(name, NAMED, wanted) if id not in there]
+    for name in sorted(query.identifiers | ({query.symbol} if query.symbol else set()))[:MAX_NAMES]:
+        found += [ScoredChunk(key, 0.0) for key in index.defining(name, MAX_DEFINITIONS, where) if key not in there]
         there = {item.id for item in found}
     return found
 
 
-def shown(source: Source, passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
-    """Without those that were taken from the public since they were indexed."""
+def without_withheld(source: Source, passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
+    """Without those that were withdrawn from the public since they were indexed."""
     if not isinstance(source, Withholding):
         return passages
     versions = {item.hash: item.version for item in passages.values() if item.version and not item.project}
     hidden = source.withheld(versions)
-    return {id: item for id, item in passages.items() if item.project or item.hash not in hidden}
+    return {key: item for key, item in passages.items() if item.project or item.hash not in hidden}
 
 
 def _rank(
-    question: Question,
-    passages: Mapping[int, Passage],
-    products: Mapping[int, float],
-    worded: Mapping[int, float],
+    query: Query, passages: Mapping[int, Passage], products: Mapping[int, float], by_words: Sequence[ScoredChunk]
 ) -> list[Ranked]:
-    """Candidates of both halves in the order that ranking gives them."""
+    keyword_scores = {item.id: item.score for item in by_words}
     candidates = [
         ranking.Candidate(
-            id=id,
-            dense=products.get(id),
-            keyword=worded.get(id),
+            id=key,
+            dense=products.get(key),
+            keyword=keyword_scores.get(key),
             path=passage.paths[0] if passage.paths else "",
             name=passage.chunk.name,
             text=passage.chunk.text,
             kind=passage.kind,
             siblings=passage.siblings,
         )
-        for id, passage in passages.items()
+        for key, passage in passages.items()
     ]
-    return ranking.rank(question.text, candidates)
+    return ranking.rank(query, candidates)
 
 
-def _embed_question(question: Question, state: State | None, embedder: Embedder) -> Vector:
+def _embed_question(query: Query, state: State | None, embedder: Embedder) -> Vector:
     if state is None or state.space != embedder.space:
         held = "none" if state is None else state.space.id
         raise SpaceMismatch(
             f"the index holds vectors of {held}, but the embedder is {embedder.space.id}", "Run: outcrop index"
         )
-    if isinstance(question.vector, EmbedderError):
-        raise question.vector
-    query: Vector = embedder.embed_queries([question.text])[0] if question.vector is None else question.vector
-    return query
+    if isinstance(query.vector, EmbedderError):
+        raise query.vector
+    vector: Vector = embedder.embed_queries([query.text])[0] if query.vector is None else query.vector
+    return vector
 
 
 def keyword_answer(
-    question: Question,
+    query: Query,
     passages: Mapping[int, Passage],
     found: Sequence[ScoredChunk],
-    words: Sequence[str],
     reason: str | None,
     stale: Stale | None,
 ) -> Answer:
     """Hits by words alone, scored against the best of them."""
-    if question.min_score is not None:
+    if query.min_score is not None:
         ignored = "min_score was ignored: it applies to vectors only"
         reason = f"{reason}; {ignored}" if reason else ignored
-    ways = {item.id: Mode.KEYWORD for item in found}
-    open_question = replace(question, min_score=None)
-    ranked = _rank(question, passages, {}, {item.id: item.score for item in found})
+    ranked = _rank(query, passages, {}, found)
     best = ranked[0].points if ranked else 1.0
     scores = {item.id: item.points / best if best > 0 else 1.0 for item in ranked}
-    hits = _hits(open_question, passages, ranked, words, scores, ways)
-    return Answer(Mode.KEYWORD, reason, stale, None, tuple(hits))
+    modes = dict.fromkeys(scores, Mode.KEYWORD)
+    return _answer(replace(query, min_score=None), passages, ranked, scores, modes, reason=reason, stale=stale)
 
 
-def _ways(dense: Sequence[ScoredChunk], by_words: Sequence[ScoredChunk]) -> Mapping[int, Mode]:
-    """By which half each candidate was found."""
-    near, worded = {found.id for found in dense}, {found.id for found in by_words}
+def _modes(nearest: Sequence[ScoredChunk], by_words: Sequence[ScoredChunk]) -> Mapping[int, Mode]:
+    near, worded = {found.id for found in nearest}, {found.id for found in by_words}
     return {
-        id: Mode.HYBRID if id in near and id in worded else Mode.SEMANTIC if id in near else Mode.KEYWORD
-        for id in near | worded
+        key: Mode.HYBRID if key in near and key in worded else Mode.SEMANTIC if key in near else Mode.KEYWORD
+        for key in near | worded
     }
 
 
-def _embed_now(embedder: Embedder, query: Vector, passages: Sequence[Passage]) -> Mapping[int, float]:
+def _embed_now(embedder: Embedder, vector: Vector, passages: Sequence[Passage]) -> Mapping[int, float]:
     """Dot products of passages that the build has not reached yet."""
     if not passages or embedder.address is not None:
         return {}
     # Imported here: only an unfinished index needs it, and every other search should start without it.
     from outcrop import chunking
 
-    products = embedder.embed_passages([chunking.passage(passage.chunk) for passage in passages]) @ query
+    products = embedder.embed_passages([chunking.passage(passage.chunk) for passage in passages]) @ vector
     return {passage.id: float(product) for passage, product in zip(passages, products, strict=True)}
 
 
-def _hits(
-    question: Question,
+def _answer(
+    query: Query,
     passages: Mapping[int, Passage],
     ranked: Sequence[Ranked],
-    words: Sequence[str],
     scores: Mapping[int, float],
-    ways: Mapping[int, Mode],
-) -> list[Hit]:
-    floor = question.min_score
+    modes: Mapping[int, Mode],
+    *,
+    reason: str | None,
+    stale: Stale | None,
+    space: Space | None = None,
+    fixes: Mapping[str, str] | None = None,
+) -> Answer:
+    """The best of a ranking as an answer; one without a space is a keyword answer."""
+    floor = query.min_score
     chosen = [item for item in ranked if item.id in passages and (floor is None or scores.get(item.id, 0.0) >= floor)]
-    if question.mode is Mode.SEMANTIC:
-        # Who asks for the order of the scores gets just that.
-        folded: list[tuple[Ranked, tuple[Copy, ...]]] = [(item, ()) for item in chosen[: question.k]]
+    if query.mode is Mode.SEMANTIC:
+        # The order of the scores is what was asked for.
+        best: list[tuple[Ranked, tuple[Copy, ...]]] = [(item, ()) for item in chosen[: query.k]]
     else:
-        folded = fold(chosen, passages, question.k)
-    return [
+        best = dedupe(chosen, passages, query.k)
+    hits = tuple(
         make_hit(
             passages[item.id],
             scores.get(item.id, 0.0),
-            ways[item.id],
-            words,
+            modes[item.id],
+            query.words,
             copies,
-            item.explained() if question.explain else (),
+            item.explained() if query.explain else (),
         )
-        for item, copies in folded
-    ]
+        for item, copies in best
+    )
+    mode = Mode.KEYWORD if space is None else query.mode
+    return Answer(mode, reason, stale, space.id if space else None, hits, fixes or {})
 
 
 def search_all(
-    questions: Sequence[Question], store: VectorStore, source: Source, embedder: Embedder, fallback: Fallback
+    queries: Sequence[Query], index: ChunkIndex, source: Source, embedder: Embedder, fallback: Fallback
 ) -> list[Answer]:
     """Answer questions, in order; each answer is what :func:`search` gives for its question alone."""
-    for question in questions:
-        query.check(question)
-    if _needs_vectors(questions, store, embedder):
-        questions = _embedded(questions, embedder)
-    return [search(question, store, source, embedder, fallback) for question in questions]
+    for query in queries:
+        check(query)
+    if _needs_vectors(queries, index, embedder):
+        queries = _embedded(queries, embedder)
+    return [search(query, index, source, embedder, fallback) for query in queries]
 
 
-def _needs_vectors(questions: Sequence[Question], store: VectorStore, embedder: Embedder) -> bool:
-    """Whether embedding is of any use; nothing is sent anywhere for an index that cannot answer by meaning."""
-    if len(questions) < 2 or all(question.mode is Mode.KEYWORD for question in questions):
+def _needs_vectors(queries: Sequence[Query], index: ChunkIndex, embedder: Embedder) -> bool:
+    """Whether vectors are of use; nothing is sent anywhere for an index that cannot answer by meaning."""
+    if len(queries) < 2 or all(query.mode is Mode.KEYWORD for query in queries):
         return False
     try:
-        state = store.state()
+        state = index.state()
     except IndexMissing:
         return False
     return state is not None and state.space == embedder.space
 
 
-def _embedded(questions: Sequence[Question], embedder: Embedder) -> list[Question]:
-    texts = list(dict.fromkeys(question.text for question in questions))
+def _embedded(queries: Sequence[Query], embedder: Embedder) -> Sequence[Query]:
+    texts = list(dict.fromkeys(query.text for query in queries))
     try:
         vectors = dict(zip(texts, embedder.embed_queries(texts), strict=True))
     except BadEmbedding:
-        # The fault of one text, as a rule: each is asked by itself, so that it spoils no other.
-        return list(questions)
+        # Usually the fault of one text: each is asked by itself, so that it spoils no other.
+        return queries
     except EmbedderError as error:
-        return [replace(question, vector=error) for question in questions]
-    return [replace(question, vector=vectors[question.text]) for question in questions]
+        return [replace(query, vector=error) for query in queries]
+    return [replace(query, vector=vectors[query.text]) for query in queries]

@@ -1,4 +1,4 @@
-"""Keyword search over the files themselves, for a source that has no index yet."""
+"""Keyword search over the files themselves, for a source without a usable index."""
 
 from __future__ import annotations
 
@@ -6,66 +6,55 @@ import math
 from collections.abc import Mapping, Sequence
 
 from outcrop.core.model import Answer, Artifact, Filter, Ref
-from outcrop.core.protocols import Source, VectorStore
+from outcrop.core.protocols import ChunkStore, Source
 from outcrop.core.rows import DEFAULT_BUILDERS, Names, View
 from outcrop.indexing import ingest
-from outcrop.indexing import scope as corpora
-from outcrop.indexing.scope import Scope
-from outcrop.search import engine, query
-from outcrop.search.query import Question
-from outcrop.text import terms
+from outcrop.indexing.scope import Scope, corpus_of
+from outcrop.search import engine
+from outcrop.search.query import Query, resolve
 
 # Files that are cut into passages; the rest is only counted.
-BEST_FILES = 40
+MAX_FILES = 40
 
-# What a first index with the default model gets through, for the estimate.
+# How fast the default model embeds, for the estimate.
 CHARACTERS_A_SECOND = 60_000
 
-# Digits by which a person is told of a commit.
+# Digits of a commit in a message.
 SHORT_COMMIT = 12
 
 
 def search_files(
-    question: Question, source: Source, scratch: VectorStore, scopes: Sequence[Scope], reason: str | None = None
+    query: Query, source: Source, scratch: ChunkStore, scopes: Sequence[Scope], reason: str | None = None
 ) -> Answer:
-    """Answer from the source's files by words alone.
-
-    Args:
-        question: What was asked.
-        source: What to read.
-        scratch: An empty store that is thrown away afterwards; gives the same passages and ranking as an index.
-        scopes: Corpora of one's own that the settings name.
-        reason: Why the index that there is cannot be used; None where there is none.
-    """
+    """Answer from the source's files by words alone, ranked like an index; ``scratch`` is an empty store."""
     refs = source.artifacts({}).refs
-    own = tuple(scope.corpus for scope in scopes if scope.corpus is not None)
+    custom = tuple(scope.corpus for scope in scopes if scope.corpus is not None)
     names = Names(
-        frozenset([*(corpora.corpus_of(ref.kind) for ref in refs), *own]),
+        frozenset([*(corpus_of(ref.kind) for ref in refs), *custom]),
         frozenset(ref.kind for ref in refs),
         frozenset({""}),
     )
-    wanted = query.resolve(question.filter, names, source.project) if refs else question.filter
-    words = terms.query_words(question.text)
-    best, characters = _best(source, [ref for ref in refs if _may_answer(ref, wanted, scopes)], words)
+    where = resolve(query.where, names, source.project) if refs else query.where
+    best, characters = _best(source, [ref for ref in refs if _may_answer(ref, where, scopes)], query.words)
     with scratch.writing():
         members = ingest.store_some(source, scratch, best, scopes)
-        scratch.replace(View((*DEFAULT_BUILDERS, *own), members, {}, (), frozenset({source.worktree})))
-        found = scratch.keyword(words, max(engine.POOL, question.k), wanted)
-        passages = scratch.passages([item.id for item in found], wanted)
+        scratch.replace(View((*DEFAULT_BUILDERS, *custom), members, {}, (), frozenset({source.worktree})))
+        found = scratch.keyword(query.words, max(engine.POOL, query.k), where)
+        passages = scratch.passages([item.id for item in found], where)
     why = _reason(source, refs, characters) if reason is None else f"{reason}. The files were searched by words instead"
-    return engine.keyword_answer(question, passages, found, words, why, None)
+    return engine.keyword_answer(query, passages, found, why, None)
 
 
-def _may_answer(ref: Ref, wanted: Filter, scopes: Sequence[Scope]) -> bool:
+def _may_answer(ref: Ref, where: Filter, scopes: Sequence[Scope]) -> bool:
     # Paths are left to the store's filter; corpora and kinds of a notebook are only known once it is cut.
     mixed = ref.path is not None and ref.path.endswith(".ipynb")
-    if wanted.kinds and ref.kind not in wanted.kinds and not mixed:
+    if where.kinds and ref.kind not in where.kinds and not mixed:
         return False
-    usual = frozenset(DEFAULT_BUILDERS) if mixed else frozenset({corpora.corpus_of(ref.kind)})
+    usual = frozenset(DEFAULT_BUILDERS) if mixed else frozenset({corpus_of(ref.kind)})
     return (
-        not wanted.corpora
-        or not usual.isdisjoint(wanted.corpora)
-        or any(scope.corpus in wanted.corpora and scope.names(ref.path or "") for scope in scopes)
+        not where.corpora
+        or not usual.isdisjoint(where.corpora)
+        or any(scope.corpus in where.corpora and scope.names(ref.path or "") for scope in scopes)
     )
 
 
@@ -86,11 +75,11 @@ def _best(source: Source, refs: Sequence[Ref], words: Sequence[str]) -> tuple[li
         return sum(rarity[word] * (1 + math.log(count)) for word, count in held.items())
 
     counts.sort(key=lambda item: (-worth(item[1]), item[0].path or ""))
-    return [ref for ref, _ in counts[:BEST_FILES]], characters
+    return [ref for ref, _ in counts[:MAX_FILES]], characters
 
 
 def build_command(source: Source) -> str:
-    """What makes the index of what a source looks at: the working tree, or one commit."""
+    """The command that indexes what a source lists: the working tree, or one commit."""
     kind, _, commit = source.worktree.partition(":")
     return f"outcrop index --rev {commit[:SHORT_COMMIT]}" if kind == "rev" else "outcrop index"
 

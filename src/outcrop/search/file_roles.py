@@ -1,4 +1,4 @@
-"""What part a file plays, read off its path: the thing itself, or something around it."""
+"""The role of a file in its repository, read off its path."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from enum import StrEnum
 from functools import lru_cache
 
 
-class Role(StrEnum):
-    """Part that a file plays in a repository."""
+class FileRole(StrEnum):
+    """What explanations call a file."""
 
     SOURCE = "source"
     TEST = "test"
@@ -37,16 +37,16 @@ _EXPORTS = re.compile(r"(^|/)(__init__\.py|package-info\.java|index\.d\.ts)$")
 
 
 @lru_cache(maxsize=65536)
-def role_of(path: str) -> Role:
-    """The part that the file at a path plays; the first that fits, in the order of this list."""
+def file_role(path: str) -> FileRole:
+    """The role of the file at a path; the first that fits, in the order of this list."""
     for pattern, role in (
-        (_TEST, Role.TEST),
-        (_EXAMPLE, Role.EXAMPLE),
-        (_VENDORED, Role.VENDORED),
-        (_CHANGELOG, Role.CHANGELOG),
-        (_INSTRUCTIONS, Role.INSTRUCTIONS),
-        (_EXPORTS, Role.EXPORTS),
+        (_TEST, FileRole.TEST),
+        (_EXAMPLE, FileRole.EXAMPLE),
+        (_VENDORED, FileRole.VENDORED),
+        (_CHANGELOG, FileRole.CHANGELOG),
+        (_INSTRUCTIONS, FileRole.INSTRUCTIONS),
+        (_EXPORTS, FileRole.EXPORTS),
     ):
         if pattern.search(path):
             return role
-    return Role.SOURCE
+    return FileRole.SOURCE

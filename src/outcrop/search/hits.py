@@ -1,4 +1,4 @@
-"""From a stored passage to a hit of an answer."""
+"""From a stored passage to a hit."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from outcrop.core.model import Copy, Hit, Mode
 from outcrop.core.rows import Passage
 from outcrop.text import manifest, terms
 
+# Characters of a preview at most.
+PREVIEW_LENGTH = 160
+
 
 def make_hit(
     passage: Passage,
@@ -19,16 +22,7 @@ def make_hit(
     copies: tuple[Copy, ...] = (),
     explanation: tuple[str, ...] = (),
 ) -> Hit:
-    """Describe a passage as an answer does.
-
-    Args:
-        passage: What was found.
-        score: Dot product, or relative keyword score; clamped to 0 to 1.
-        mode: By which half it was found.
-        words: Search terms of the question, for the preview.
-        copies: Where nearly the same stands.
-        explanation: What its place in the list is made of.
-    """
+    """A passage as a hit; the score is clamped to 0 to 1, and the words choose the preview."""
     chunk, media = passage.chunk, passage.media
     return Hit(
         score=float(np.clip(score, 0.0, 1.0)),
@@ -55,10 +49,6 @@ def make_hit(
     )
 
 
-# Characters of a preview at most.
-LENGTH = 160
-
-
 def preview(text: str, words: Sequence[str]) -> str:
     """The line that holds most of the distinct search terms (the first of equals), with white space folded, capped."""
     wanted = set(map(terms.stem, words))
@@ -70,4 +60,4 @@ def preview(text: str, words: Sequence[str]) -> str:
         matches = len(wanted.intersection(map(terms.stem, terms.words(folded))))
         if matches > most:
             best, most = folded, matches
-    return best if len(best) <= LENGTH else best[: LENGTH - 1].rstrip() + "…"
+    return best if len(best) <= PREVIEW_LENGTH else best[: PREVIEW_LENGTH - 1].rstrip() + "…"

@@ -1,8 +1,4 @@
-"""Matching many against many: everything is embedded up front, and what is left is arithmetic.
-
-For hosts that choose among capabilities, tools or notes for each step of a plan: a loop over steps asks for scores and
-never waits for a model.
-"""
+"""Matching many documents against many queries, for hosts that choose a tool or a note for each step of a plan."""
 
 from __future__ import annotations
 
@@ -19,12 +15,7 @@ OFF = "the hash embedder matches shared words, not meaning: its scores could onl
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A document that suits a query.
-
-    Attributes:
-        document: Its place in the documents that were given.
-        score: Dot product of unit vectors, 0 to 1.
-    """
+    """A document by its place among those that were given, with its dot product with a query, 0 to 1."""
 
     document: int
     score: float
@@ -32,13 +23,12 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """How well each document suits each query.
+    """How well each document matches each query; ``reason`` says why matching is off, and then there is no score.
 
     Attributes:
-        scores: float32 ``[queries, documents]``, 0 to 1; None when matching is off.
-        best: Per query its best documents, best first, ties in the order of the documents; empty when matching is off.
-        space: Id of the space that was compared in; None when matching is off.
-        reason: None, or why matching is off.
+        scores: float32 ``[queries, documents]``, 0 to 1.
+        best: Per query its best documents, best first, ties in the order of the documents.
+        space: Id of the space that was compared in.
     """
 
     scores: Matrix | None
@@ -48,14 +38,7 @@ class Matches:
 
 
 def match(documents: Sequence[str], queries: Sequence[str], embedder: Embedder, k: int = 1) -> Matches:
-    """Score every document for every query. Equal texts are embedded once.
-
-    Args:
-        documents: What can be chosen.
-        queries: What it is chosen for.
-        embedder: A real model.
-        k: How many best documents to name for each query.
-    """
+    """Score every document for every query, and name the ``k`` best of each. Equal texts are embedded once."""
     if k < 1:
         raise UsageError(f"k is {k}", "Ask for at least 1 document")
     for noun, texts in (("document", documents), ("query", queries)):
@@ -74,12 +57,11 @@ def match(documents: Sequence[str], queries: Sequence[str], embedder: Embedder, 
 
 
 def off(queries: Sequence[str]) -> Matches:
-    """The answer of an embedder that knows nothing of meaning."""
+    """The answer of an embedder that compares no meaning."""
     return Matches(None, ((),) * len(queries), None, OFF)
 
 
 def _distinct(texts: Sequence[str]) -> dict[str, int]:
-    """Each text once, with its place."""
     return {text: place for place, text in enumerate(dict.fromkeys(texts))}
 
 

@@ -1,4 +1,4 @@
-"""Near-copies in one answer: the best of them stands for all, and says where the others are."""
+"""Near-duplicates in one answer: the best of them represents all, and says where the others are."""
 
 from __future__ import annotations
 
@@ -10,41 +10,35 @@ from outcrop.search.ranking import Ranked
 from outcrop.text import terms
 
 # Share of their words that two passages must have in common.
-ALIKE = 0.95
+MIN_SHARED = 0.95
 
-# Words below which a passage is too short to be a copy of anything.
-FEWEST = 10
+# Words below which a passage is too short to be a duplicate of anything.
+MIN_WORDS = 10
 
 
-def fold(ranked: Sequence[Ranked], passages: Mapping[int, Passage], k: int) -> list[tuple[Ranked, tuple[Copy, ...]]]:
-    """The best ``k`` of a ranking, with their near-copies among those that would stand between them.
-
-    Args:
-        ranked: Best first; each has a passage.
-        passages: By chunk id.
-        k: How many at most.
-    """
+def dedupe(ranked: Sequence[Ranked], passages: Mapping[int, Passage], k: int) -> list[tuple[Ranked, tuple[Copy, ...]]]:
+    """The best ``k`` of a ranking (best first; each has a passage), with their near-duplicates ranked between them."""
     chosen: list[tuple[Ranked, frozenset[str], list[Copy]]] = []
     for item in ranked:
         if len(chosen) == k:
             break
         passage = passages[item.id]
         words = frozenset(terms.words(passage.chunk.text))
-        first = next((copies for _, others, copies in chosen if _alike(words, others)), None)
+        first = next((copies for _, others, copies in chosen if _are_alike(words, others)), None)
         if first is None:
             chosen.append((item, words, []))
         else:
-            first.append(_copy(passage))
+            first.append(_as_copy(passage))
     return [(item, tuple(copies)) for item, _, copies in chosen]
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    if min(len(one), len(other)) < max(FEWEST, ALIKE * max(len(one), len(other))):
+def _are_alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    if min(len(one), len(other)) < max(MIN_WORDS, MIN_SHARED * max(len(one), len(other))):
         return False
-    return len(one & other) >= ALIKE * len(one | other)
+    return len(one & other) >= MIN_SHARED * len(one | other)
 
 
-def _copy(passage: Passage) -> Copy:
+def _as_copy(passage: Passage) -> Copy:
     chunk = passage.chunk
     return Copy(
         kind=passage.kind,

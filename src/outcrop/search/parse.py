@@ -1,11 +1,16 @@
-"""What sort of question was asked: a symbol, or words; and what it says about the files it wants."""
+"""Reading a question, once: its words, symbols, quoted phrases, and what it says about the files it wants."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 
-from outcrop.search.file_roles import Role
+from outcrop.core.model import EVERYTHING, Filter, Mode
+from outcrop.core.protocols import Vector
+from outcrop.errors import EmbedderError
+from outcrop.search.file_roles import FileRole
+from outcrop.search.query import Query
 from outcrop.text import terms
 
 _SYMBOL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:::|\.|->|#|/)[A-Za-z_$][\w$]*)*(?:\(\))?")
@@ -17,72 +22,73 @@ _IDENTIFIER = re.compile(
     r"|_*[A-Za-z0-9]+_\w+"  # snake_case
     r"|_+[A-Za-z]\w*"  # _leading
 )
-# Characters; a longer word is data, and looking into it would take time that grows with its square.
+# Characters; a longer word is data, and matching it would take time that grows with its square.
 LONGEST_IDENTIFIER = 100
+_PLAIN_WORD = re.compile(r"(?<![\w.])[A-Za-z]?[a-z]{3,}(?![\w(]|\.\w)")
 _PHRASE = re.compile(r'"([^"\n]{3,200})"|“([^”\n]{3,200})”')
 _EXPLAIN = re.compile(
     r"\s*(how (do|can|should|to)\b|can (i|we|you)\b|what (is|are|does|do)\b|is it possible|why\b)", re.I
 )
 
 _ASKS_FOR = {
-    Role.TEST: frozenset("test tests testing tested spec specs fixture fixtures mock mocks".split()),
-    Role.EXAMPLE: frozenset("example examples sample samples demo demos tutorial benchmark benchmarks".split()),
-    Role.CHANGELOG: frozenset("changelog release releases released version changed history upgrade".split()),
-    Role.INSTRUCTIONS: frozenset(
+    FileRole.TEST: frozenset("test tests testing tested spec specs fixture fixtures mock mocks".split()),
+    FileRole.EXAMPLE: frozenset("example examples sample samples demo demos tutorial benchmark benchmarks".split()),
+    FileRole.CHANGELOG: frozenset("changelog release releases released version changed history upgrade".split()),
+    FileRole.INSTRUCTIONS: frozenset(
         "agent agents prompt prompts skill skills instruction instructions claude copilot".split()
     ),
-    Role.VENDORED: frozenset("vendor vendored third party legacy compat bundled".split()),
+    FileRole.VENDORED: frozenset("vendor vendored third party legacy compat bundled".split()),
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A question as the ranking understands it.
-
-    Attributes:
-        words: Distinct search terms, without stop words.
-        symbol: The last part of the name when the whole question is one symbol (``Flask.run`` → ``run``); a single
-            word of a language can be one too.
-        certain: Whether the symbol is written as only symbols are: capitals, underscores, dots, a call.
-        identifiers: Identifiers inside a question of words, lower-case.
-        phrases: What it puts in double quotation marks, lower-case, white space folded.
-        explains: Whether it asks to be told something rather than where something is; prose answers that.
-        roles: Roles of files that it asks for by name.
-    """
-
-    words: tuple[str, ...]
-    symbol: str | None
-    certain: bool
-    identifiers: frozenset[str]
-    phrases: tuple[str, ...]
-    explains: bool
-    roles: frozenset[Role]
-
-
-def read(question: str) -> Reading:
-    """Understand a question."""
-    words = tuple(terms.query_words(question))
-    stripped = question.strip().strip("`")
-    symbol = None
-    if _SYMBOL.fullmatch(stripped):
-        symbol = _SEPARATOR.split(stripped.removesuffix("()"))[-1]
-    found = _identifiers(question) if symbol is None else frozenset()
-    return Reading(
+def parse(
+    text: str,
+    mode: Mode = Mode.HYBRID,
+    k: int = 1,
+    where: Filter = EVERYTHING,
+    min_score: float | None = None,
+    explain: bool = False,
+    vector: Vector | EmbedderError | None = None,
+) -> Query:
+    words = tuple(terms.query_words(text))
+    stripped = text.strip().strip("`")
+    symbol = _SEPARATOR.split(stripped.removesuffix("()"))[-1] if _SYMBOL.fullmatch(stripped) else None
+    return Query(
+        text=text,
+        mode=mode,
+        k=k,
+        where=where,
+        min_score=min_score,
+        explain=explain,
+        vector=vector,
         words=words,
+        plain_words=tuple(dict.fromkeys(match[0].lower() for match in _PLAIN_WORD.finditer(text))),
         symbol=symbol,
         certain=symbol is not None and _SYMBOL_SIGNS.search(stripped) is not None,
-        identifiers=found,
-        phrases=phrases(question),
-        explains=_EXPLAIN.match(question) is not None,
-        roles=frozenset(role for role, asked in _ASKS_FOR.items() if not asked.isdisjoint(words)),
+        identifiers=_identifiers(text) if symbol is None else frozenset(),
+        phrases=_phrases(text),
+        explains=_EXPLAIN.match(text) is not None,
+        file_roles=frozenset(role for role, asked in _ASKS_FOR.items() if not asked.isdisjoint(words)),
     )
 
 
-def _identifiers(question: str) -> frozenset[str]:
+def with_words_replaced(query: Query, fixes: Mapping[str, str]) -> Query:
+    """The same question with mistyped words replaced; a vector of the old text is dropped."""
+    vector = query.vector if isinstance(query.vector, EmbedderError) else None
+    parsed = parse(replace_words(query.text, fixes), query.mode, query.k, query.where, query.min_score, query.explain)
+    return replace(parsed, vector=vector)
+
+
+def replace_words(text: str, fixes: Mapping[str, str]) -> str:
+    """A text with these of its plain words (lower-case) replaced."""
+    return _PLAIN_WORD.sub(lambda match: fixes.get(match[0].lower(), match[0]), text)
+
+
+def _identifiers(text: str) -> frozenset[str]:
     """Words that only programs have: by their case or underscores, quoted as code, or called."""
     return frozenset(
         match["word"].lower()
-        for match in _WORD.finditer(question)
+        for match in _WORD.finditer(text)
         if len(match["word"]) <= LONGEST_IDENTIFIER
         and (
             _IDENTIFIER.fullmatch(match["word"])
@@ -92,7 +98,6 @@ def _identifiers(question: str) -> frozenset[str]:
     )
 
 
-def phrases(question: str) -> tuple[str, ...]:
-    """What a question puts in double quotation marks, each once, lower-case, white space folded."""
-    found = (" ".join((match[1] or match[2]).lower().split()) for match in _PHRASE.finditer(question))
+def _phrases(text: str) -> tuple[str, ...]:
+    found = (" ".join((match[1] or match[2]).lower().split()) for match in _PHRASE.finditer(text))
     return tuple(dict.fromkeys(phrase for phrase in found if any(char.isalnum() for char in phrase)))

@@ -1,4 +1,4 @@
-"""What is asked, checked against what there is."""
+"""A question with what was read off it, and the checks of what it asks for."""
 
 from __future__ import annotations
 
@@ -9,36 +9,49 @@ from outcrop.core.model import Filter, Kind, Mode
 from outcrop.core.protocols import Vector
 from outcrop.core.rows import Names
 from outcrop.errors import EmbedderError, UnknownCorpus, UnknownKind, UnknownProject, UsageError
+from outcrop.search.file_roles import FileRole
 
 # One name, several, or None for no restriction.
 Choice = str | Sequence[str] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What was asked.
+class Query:
+    """A question; :func:`outcrop.search.parse.parse` makes it.
 
     Attributes:
-        text: The words.
-        mode: How to answer.
-        k: How many hits at most.
-        filter: What may answer.
-        min_score: Dot product that a hit must reach, or None.
-        explain: Whether each hit says what its place in the list is made of.
+        min_score: Dot product that a hit must reach.
+        explain: Whether each hit says what its rank is made of.
+        words: Distinct search terms, without stop words.
+        plain_words: Words that are not identifiers, lower-case; they may be mistyped.
+        symbol: The last part of the name when the whole question is one symbol (``Flask.run`` → ``run``); a single
+            word of a language can be one too.
+        certain: Whether the symbol is written as only symbols are: capitals, underscores, dots, a call.
+        identifiers: Identifiers inside a question of words, lower-case.
+        phrases: What it puts in double quotation marks, lower-case, white space folded.
+        explains: Whether it asks for an explanation rather than for a place; prose answers that.
+        file_roles: Roles of files that it asks for by name.
         vector: The text embedded already by the embedder that is asked, or why that failed; None for not yet.
     """
 
     text: str
     mode: Mode
     k: int
-    filter: Filter
-    min_score: float | None = None
-    explain: bool = False
+    where: Filter
+    min_score: float | None
+    explain: bool
+    words: tuple[str, ...]
+    plain_words: tuple[str, ...]
+    symbol: str | None
+    certain: bool
+    identifiers: frozenset[str]
+    phrases: tuple[str, ...]
+    explains: bool
+    file_roles: frozenset[FileRole]
     vector: Vector | EmbedderError | None = field(default=None, compare=False)
 
 
 def mode_of(name: str) -> Mode:
-    """A mode by its name."""
     try:
         return Mode(name)
     except ValueError:
@@ -46,7 +59,6 @@ def mode_of(name: str) -> Mode:
 
 
 def filter_of(kind: Choice, project: Choice, corpus: Choice, path: Choice) -> Filter:
-    """A filter from what a caller names."""
     kinds = []
     for name in _names(kind):
         if name not in set(Kind):
@@ -61,22 +73,22 @@ def _names(value: Choice) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def check(question: Question) -> None:
+def check(query: Query) -> None:
     """Refuse what cannot be answered."""
-    if not question.text.strip():
+    if not query.text.strip():
         raise UsageError("the question is empty", "Say what to look for")
-    if question.min_score is not None and not 0 <= question.min_score <= 1:
-        raise UsageError(f"min_score is {question.min_score}", "Scores go from 0 to 1")
-    if question.k < 1:
-        raise UsageError(f"k is {question.k}", "Ask for at least 1 hit")
+    if query.min_score is not None and not 0 <= query.min_score <= 1:
+        raise UsageError(f"min_score is {query.min_score}", "Scores go from 0 to 1")
+    if query.k < 1:
+        raise UsageError(f"k is {query.k}", "Ask for at least 1 hit")
 
 
-def resolve(wanted: Filter, names: Names, own_project: str) -> Filter:
-    """Check a filter's names and write this repository's own slug as the empty project."""
-    projects = tuple("" if project == own_project else project for project in wanted.projects)
+def resolve(where: Filter, names: Names, own_project: str) -> Filter:
+    """Check a filter's names, and replace this repository's own slug by the empty project."""
+    projects = tuple("" if project == own_project else project for project in where.projects)
     checks: tuple[tuple[str, Sequence[str], frozenset[str], type[UsageError]], ...] = (
-        ("corpus", wanted.corpora, names.corpora, UnknownCorpus),
-        ("kind", wanted.kinds, names.kinds, UnknownKind),
+        ("corpus", where.corpora, names.corpora, UnknownCorpus),
+        ("kind", where.kinds, names.kinds, UnknownKind),
         ("project", projects, names.projects, UnknownProject),
     )
     for noun, asked, there, error in checks:
@@ -84,4 +96,4 @@ def resolve(wanted: Filter, names: Names, own_project: str) -> Filter:
             if name not in there:
                 known = ", ".join(sorted(entry or f"{own_project} (this one)" for entry in there))
                 raise error(f"no {noun} {str(name)!r} in this index", f"There is: {known}")
-    return Filter(wanted.corpora, wanted.kinds, projects, wanted.paths)
+    return Filter(where.corpora, where.kinds, projects, where.paths)

@@ -1,8 +1,8 @@
-"""Two lists of candidates become one ranking. What moves a hit up or down stands here and nowhere else.
+"""Two lists of candidates become one ranking; every rule that moves a hit up or down is here.
 
-A candidate starts with its share of the best dot product and of the best keyword score; what its path, its name and its
-file's other passages say is added; what its file's part in the repository says is multiplied. Each rule's measured gain
-is in docs/design.md, section "Ranking".
+A candidate starts with its share of the best dot product and of the best keyword score; points for its path, its name
+and its file's other passages are added; factors for its file's role are multiplied. Each rule's measured gain is in
+docs/design.md, section "Ranking".
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from outcrop.core.model import Kind
-from outcrop.search import parse
-from outcrop.search.file_roles import Role, role_of
-from outcrop.search.parse import Reading
+from outcrop.search.file_roles import FileRole, file_role
+from outcrop.search.query import Query
 from outcrop.text import terms
 
 # Weight of meaning against words; a bare symbol is a matter of words.
@@ -52,11 +51,11 @@ FILE_MEANING = 0.2
 # For all passages of a file that holds every word of the question somewhere; it falls with the square of the share.
 FILE_WORDS = 0.4
 
-# How much lower prose stands, per share of code among the candidates beyond half: where nearly everything is code,
-# prose only comments on it; where half is prose, it is what people come for.
+# How much lower prose is ranked, per share of code among the candidates beyond half: where nearly everything is code,
+# prose only comments on it; where half is prose, prose is what is asked for.
 PROSE = 0.8
 
-# Passages of one file before it crowds the list.
+# Passages of one file that are ranked without a penalty.
 CROWD = 5
 # Factor of each further one, again for the next.
 CROWDED = 0.9
@@ -65,31 +64,28 @@ CROWDED = 0.9
 DEFINING = frozenset({Kind.CODE, Kind.API})
 
 # Letters that the shorter of two words must have to count as the beginning of the longer one.
-KIN = 3
+PREFIX = 3
 
 # Factors of files around the thing itself, unless the question asks for them.
-ROLE_FACTORS: Mapping[Role, float] = {
-    Role.TEST: 0.5,
-    Role.EXAMPLE: 0.7,
-    Role.VENDORED: 0.7,
-    Role.CHANGELOG: 0.7,
-    Role.INSTRUCTIONS: 0.7,
-    Role.EXPORTS: 0.8,
+ROLE_FACTORS: Mapping[FileRole, float] = {
+    FileRole.TEST: 0.5,
+    FileRole.EXAMPLE: 0.7,
+    FileRole.VENDORED: 0.7,
+    FileRole.CHANGELOG: 0.7,
+    FileRole.INSTRUCTIONS: 0.7,
+    FileRole.EXPORTS: 0.8,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What the ranking looks at.
+    """A chunk to be ranked.
 
     Attributes:
-        id: Chunk id.
         dense: Dot product with the question, None where there is no vector.
         keyword: Keyword score, None where no word matched.
-        path: Where it stands, empty for what has no path.
+        path: Empty for what has no path.
         name: Qualified name or heading trail.
-        text: What it says.
-        kind: Its kind.
         siblings: How many passages its artifact has, itself included.
     """
 
@@ -105,12 +101,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate in its place.
+    """A candidate with the points that it is ranked by (higher is better).
 
-    Attributes:
-        id: Chunk id.
-        points: What it was ranked by, higher is better.
-        reasons: What made the points, in order: words, and a summand (``+0.31``) or factor (``×0.50``).
+    ``reasons`` say what made the points, in order: words, and a summand (``+0.31``) or factor (``×0.50``).
     """
 
     id: int
@@ -118,41 +111,30 @@ class Ranked:
     reasons: tuple[tuple[str, str], ...]
 
     def explained(self) -> tuple[str, ...]:
-        """The points and what made them, in words: ``0.71 points``, ``+0.52 meaning``, ``×0.50 test``."""
+        """The points and their reasons: ``0.71 points``, ``+0.52 meaning``, ``×0.50 test``."""
         return (f"{self.points:.2f} points", *(f"{amount} {why}" for why, amount in self.reasons))
 
 
-def rank(question: str, candidates: Sequence[Candidate]) -> list[Ranked]:
-    """Put candidates in order for a question.
-
-    Args:
-        question: As it was asked.
-        candidates: In any order; the same ones always come out in the same order.
-
-    Returns:
-        Every candidate once, best first; ties by id.
-    """
-    reading = parse.read(question)
-    ledger = {candidate.id: _Points() for candidate in candidates}
-    _add_similarity(reading, candidates, ledger)
-    _add_file_support(candidates, ledger)
-    _add_file_breadth(reading, candidates, ledger)
+def rank(query: Query, candidates: Sequence[Candidate]) -> list[Ranked]:
+    """Every candidate once, best first, ties by id; the order in which they are given does not matter."""
+    points_of = {candidate.id: _Points() for candidate in candidates}
+    _add_similarity(query, candidates, points_of)
+    _add_file_support(candidates, points_of)
+    _add_file_breadth(query, candidates, points_of)
     code = sum(candidate.kind is Kind.CODE for candidate in candidates) / max(1, len(candidates))
     for candidate in candidates:
-        points = ledger[candidate.id]
-        if not reading.certain:
-            _add_coverage(reading, candidate, points)
-        _add_definition(reading, candidate, points)
-        _add_phrases(reading, candidate, points)
-        _weigh_role(reading, candidate, points, 1 - PROSE * max(0.0, code - 0.5))
-    _weigh_crowds(candidates, ledger)
-    ranked = [Ranked(id, points.value, tuple(points.reasons)) for id, points in ledger.items()]
+        points = points_of[candidate.id]
+        if not query.certain:
+            _add_coverage(query, candidate, points)
+        _add_definition(query, candidate, points)
+        _add_phrases(query, candidate, points)
+        _weigh_role(query, candidate, points, 1 - PROSE * max(0.0, code - 0.5))
+    _weigh_crowds(candidates, points_of)
+    ranked = [Ranked(key, points.value, tuple(points.reasons)) for key, points in points_of.items()]
     return sorted(ranked, key=lambda item: (-item.points, item.id))
 
 
 class _Points:
-    """A running value with its reasons."""
-
     __slots__ = ("reasons", "value")
 
     def __init__(self) -> None:
@@ -169,39 +151,38 @@ class _Points:
         self.reasons.append((why, f"×{factor:.2f}"))
 
 
-def _add_similarity(reading: Reading, candidates: Sequence[Candidate], ledger: Mapping[int, _Points]) -> None:
+def _add_similarity(query: Query, candidates: Sequence[Candidate], points_of: Mapping[int, _Points]) -> None:
     products = [candidate.dense for candidate in candidates if candidate.dense is not None]
     best = max(products, default=0.0)
     most = max((candidate.keyword or 0.0 for candidate in candidates), default=0.0)
-    share = DENSE_SHARE_SYMBOL if reading.certain else DENSE_SHARE
+    share = DENSE_SHARE_SYMBOL if query.certain else DENSE_SHARE
     for candidate in candidates:
-        points = ledger[candidate.id]
+        points = points_of[candidate.id]
         if candidate.dense is not None and best > 0:
             points.add(share * max(0.0, candidate.dense / best), "meaning")
         if candidate.keyword is not None and most > 0:
             points.add((1 - share) * candidate.keyword / most, "words")
 
 
-def _add_file_support(candidates: Sequence[Candidate], ledger: Mapping[int, _Points]) -> None:
-    """Passages of one file support its best one."""
+def _add_file_support(candidates: Sequence[Candidate], points_of: Mapping[int, _Points]) -> None:
     strength: dict[str, float] = defaultdict(float)
     best: dict[str, int] = {}
     for candidate in candidates:
-        value = ledger[candidate.id].value
+        value = points_of[candidate.id].value
         strength[candidate.path] += value**FILE_SHARPNESS / candidate.siblings**FILE_LENGTH
-        if candidate.path not in best or value > ledger[best[candidate.path]].value:
+        if candidate.path not in best or value > points_of[best[candidate.path]].value:
             best[candidate.path] = candidate.id
     strongest = max(strength.values(), default=0.0)
     if strongest > 0:
-        for path, id in best.items():
-            ledger[id].add(FILE * strength[path] / strongest, "best of its file")
+        for path, key in best.items():
+            points_of[key].add(FILE * strength[path] / strongest, "best of its file")
 
 
-def _add_file_breadth(reading: Reading, candidates: Sequence[Candidate], ledger: Mapping[int, _Points]) -> None:
-    """A file that speaks of all of it in several places is about it, though no single passage holds everything."""
+def _add_file_breadth(query: Query, candidates: Sequence[Candidate], points_of: Mapping[int, _Points]) -> None:
+    """A file that holds the whole question in several places is about it, though no single passage holds everything."""
     products: dict[str, list[float]] = defaultdict(list)
     held: dict[str, set[str]] = defaultdict(set)
-    stems = {word: terms.stem(word) for word in reading.words}
+    stems = {word: terms.stem(word) for word in query.words}
     # A text that holds a word holds its stem, unless that is spelt otherwise (query, queri).
     spelt = [word for word, stem in stems.items() if not word.startswith(stem)]
     for candidate in candidates:
@@ -214,28 +195,27 @@ def _add_file_breadth(reading: Reading, candidates: Sequence[Candidate], ledger:
     nearest = {path: sum(sorted(values)[-2:]) / 2 for path, values in products.items()}
     best = max(nearest.values(), default=0.0)
     for candidate in candidates:
-        points = ledger[candidate.id]
+        points = points_of[candidate.id]
         if best > 0:
             points.add(FILE_MEANING * max(0.0, nearest.get(candidate.path, 0.0)) / best, "meaning of its file")
         if stems:
             points.add(FILE_WORDS * (len(held[candidate.path]) / len(stems)) ** 2, "words in its file")
 
 
-def _add_coverage(reading: Reading, candidate: Candidate, points: _Points) -> None:
-    """How much of the question the file's name, its folder and the passage's own name cover."""
+def _add_coverage(query: Query, candidate: Candidate, points: _Points) -> None:
     stem, folder = _path_terms(candidate.path)
-    points.add(STEM * _coverage(reading.words, stem), "file name")
-    points.add(FOLDER * _coverage(reading.words, folder), "folder name")
-    points.add(NAME * _coverage(reading.words, _terms(candidate.name or "")), "name")
+    points.add(STEM * _coverage(query.words, stem), "file name")
+    points.add(FOLDER * _coverage(query.words, folder), "folder name")
+    points.add(NAME * _coverage(query.words, _terms(candidate.name or "")), "name")
 
 
-def _add_definition(reading: Reading, candidate: Candidate, points: _Points) -> None:
+def _add_definition(query: Query, candidate: Candidate, points: _Points) -> None:
     if not candidate.name or candidate.kind not in DEFINING:
         return
     names = [name.strip().split(".") for name in candidate.name.split(",")]
-    symbol = reading.symbol
+    symbol = query.symbol
     if symbol is None:
-        if any(parts[-1].lower() in reading.identifiers for parts in names):
+        if any(parts[-1].lower() in query.identifiers for parts in names):
             points.add(DEFINES_MENTIONED, "defines what is mentioned")
         return
     stem, _ = _path_terms(candidate.path)
@@ -248,27 +228,27 @@ def _add_definition(reading: Reading, candidate: Candidate, points: _Points) -> 
         points.add(DEFINES_MEMBER, "inside its definition")
 
 
-def _add_phrases(reading: Reading, candidate: Candidate, points: _Points) -> None:
-    if reading.phrases:
+def _add_phrases(query: Query, candidate: Candidate, points: _Points) -> None:
+    if query.phrases:
         text = " ".join(candidate.text.lower().split())
-        points.add(PHRASE * sum(phrase in text for phrase in reading.phrases), "word for word")
+        points.add(PHRASE * sum(phrase in text for phrase in query.phrases), "word for word")
 
 
-def _weigh_role(reading: Reading, candidate: Candidate, points: _Points, prose: float) -> None:
-    role = role_of(candidate.path)
-    if role in ROLE_FACTORS and role not in reading.roles:
+def _weigh_role(query: Query, candidate: Candidate, points: _Points, prose: float) -> None:
+    role = file_role(candidate.path)
+    if role in ROLE_FACTORS and role not in query.file_roles:
         points.weigh(ROLE_FACTORS[role], str(role))
-    if prose < 1 and candidate.kind is not Kind.CODE and not reading.explains:
+    if prose < 1 and candidate.kind is not Kind.CODE and not query.explains:
         points.weigh(prose, "prose")
 
 
-def _weigh_crowds(candidates: Sequence[Candidate], ledger: Mapping[int, _Points]) -> None:
-    """The further passages of a file that has its share of the list already."""
+def _weigh_crowds(candidates: Sequence[Candidate], points_of: Mapping[int, _Points]) -> None:
+    """Weaken the further passages of a file that has its share of the list already."""
     count: dict[str, int] = defaultdict(int)
-    for candidate in sorted(candidates, key=lambda candidate: (-ledger[candidate.id].value, candidate.id)):
+    for candidate in sorted(candidates, key=lambda candidate: (-points_of[candidate.id].value, candidate.id)):
         count[candidate.path] += 1
         if candidate.path and count[candidate.path] > CROWD:
-            ledger[candidate.id].weigh(CROWDED ** (count[candidate.path] - CROWD), "one of many of its file")
+            points_of[candidate.id].weigh(CROWDED ** (count[candidate.path] - CROWD), "one of many of its file")
 
 
 @lru_cache(maxsize=65536)
@@ -289,11 +269,11 @@ def _coverage(words: tuple[str, ...], covering: frozenset[str]) -> float:
     if not covering or not words:
         return 0.0
     stems = {terms.stem(term) for term in covering}
-    long = [term for term in covering if len(term) >= KIN]
-    heads = {term[:KIN] for term in long}
+    long = [term for term in covering if len(term) >= PREFIX]
+    heads = {term[:PREFIX] for term in long}
     found = 0
     for word in words:
         found += terms.stem(word) in stems or (
-            word[:KIN] in heads and any(term.startswith(word) or word.startswith(term) for term in long)
+            word[:PREFIX] in heads and any(term.startswith(word) or word.startswith(term) for term in long)
         )
     return found / len(words)

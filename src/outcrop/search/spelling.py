@@ -1,95 +1,78 @@
-"""Words of a question that nothing here holds: most likely mistyped, when something here is spelt nearly so.
+"""Words of a question that no passage holds: probably mistyped, when a word of the index is spelt nearly so.
 
 A word that the default model knows as one piece is an English word, and is left alone however rare it is here.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from outcrop.core.model import Kind
-from outcrop.core.protocols import VectorStore
+from outcrop.core.protocols import ChunkIndex
+from outcrop.search.query import Query
 from outcrop.text import terms, tokenizer
 
 # Letters; a shorter word is near to too many others.
-SHORTEST = 4
+MIN_LETTERS = 4
 
 # Letters from which on a word may differ in two places, if what it becomes is an English word.
-TWO_SLIPS = 8
+TWO_EDITS = 8
 
-# Nearest entries of the vocabulary whose whole words are looked at.
-LOOKED_AT = 12
-
-_PLAIN = re.compile(r"(?<![\w.])[A-Za-z]?[a-z]{3,}(?![\w(]|\.\w)")
+# Nearest stems of the vocabulary whose whole words are compared.
+MAX_STEMS = 12
 
 
-def corrections(question: str, store: VectorStore, kinds: Sequence[Kind] = ()) -> dict[str, str]:
-    """What each mistyped word of a question was probably meant to be.
+def corrections(query: Query, index: ChunkIndex, kinds: Sequence[Kind] = ()) -> dict[str, str]:
+    """The word that each mistyped plain word of a question was probably meant to be, both lower-case.
 
-    Args:
-        question: As it was asked.
-        store: What is asked.
-        kinds: What the answer may be made of; empty for everything. Words of anything else neither correct nor count
-            as held, since who may not see it could otherwise learn of them.
-
-    Returns:
-        The nearest word by each mistyped one, both lower-case. Identifiers are never corrected.
+    Words of other kinds than these (none named: any) neither correct nor count as held: a user who may not see them
+    could otherwise learn of them.
     """
-    asked = list(dict.fromkeys(match[0].lower() for match in _PLAIN.finditer(question)))
-    long = [word for word in asked if len(word) >= SHORTEST and word not in terms.STOP_WORDS]
+    long = [word for word in query.plain_words if len(word) >= MIN_LETTERS and word not in terms.STOP_WORDS]
     found = {}
-    for word in sorted(store.unknown(long, kinds)) if long else ():
-        if tokenizer.count(word) > 1 and (nearest := _nearest(word, store, kinds)):
+    for word in sorted(index.unknown(long, kinds)) if long else ():
+        if tokenizer.count(word) > 1 and (nearest := _nearest(word, index, kinds)):
             found[word] = nearest
     return found
 
 
-def corrected(question: str, words: Mapping[str, str]) -> str:
-    """A question with its mistyped words replaced."""
-    return _PLAIN.sub(lambda match: words.get(match[0].lower(), match[0]), question)
-
-
-def _nearest(word: str, store: VectorStore, kinds: Sequence[Kind]) -> str | None:
-    slips = 2 if len(word) >= TWO_SLIPS else 1
+def _nearest(word: str, index: ChunkIndex, kinds: Sequence[Kind]) -> str | None:
+    edits = 2 if len(word) >= TWO_EDITS else 1
     # Two letters are nearly always right and keep the look-up short; if not, one.
     for beginning in (word[:2], word[:1]):
-        best = min(_candidates(word, slips, store, beginning, kinds), default=None)
+        best = min(_candidates(word, edits, index, beginning, kinds), default=None)
         if best is not None:
             return best[2]
     return None
 
 
 def _candidates(
-    word: str, slips: int, store: VectorStore, beginning: str, kinds: Sequence[Kind]
+    word: str, edits: int, index: ChunkIndex, beginning: str, kinds: Sequence[Kind]
 ) -> Iterator[tuple[int, int, str]]:
-    """How far each possible word is, how frequent it is (negative), and the word."""
+    """Edit distance of each possible word, how frequent it is (negative), and the word."""
     near = []
     letters = frozenset(word)
-    for stem, count in store.stems(beginning).items():
+    for stem, count in index.stems(beginning).items():
         # A stem is the word without its ending (and with i for y), so it is compared with the word's beginnings.
         root = stem.removesuffix("i")
-        if len(root) < SHORTEST - 1 or len(root) > len(word) + slips or not root.isalpha():
+        if len(root) < MIN_LETTERS - 1 or len(root) > len(word) + edits or not root.isalpha():
             continue
-        if len(letters.union(root)) > len(letters) + slips:
+        if len(letters.union(root)) > len(letters) + edits:
             continue
-        away = min(_to_beginnings(root, word, slips))
-        if away <= slips:
-            near.append((away, -len(stem), -count, stem))
-    for _, _, count, stem in sorted(near)[:LOOKED_AT]:
-        for form in store.forms(stem, kinds):
-            away = distance(word, form, slips)
-            if away <= slips and (away == 1 or tokenizer.count(form) == 1):
-                yield away, count, form
+        edits_needed = min(_to_beginnings(root, word, edits))
+        if edits_needed <= edits:
+            near.append((edits_needed, -len(stem), -count, stem))
+    for _, _, count, stem in sorted(near)[:MAX_STEMS]:
+        for form in index.forms(stem, kinds):
+            edits_needed = distance(word, form, edits)
+            if edits_needed <= edits and (edits_needed == 1 or tokenizer.count(form) == 1):
+                yield edits_needed, count, form
 
 
 def distance(one: str, other: str, limit: int) -> int:
-    """Letters that were left out, put in, mistaken or swapped with their neighbour between two words.
+    """Optimal string alignment distance, ``limit + 1`` at most.
 
-    Optimal string alignment (Damerau, "A technique for computer detection and correction of spelling errors", 1964).
-
-    Returns:
-        The distance, or ``limit + 1`` when it is above the limit.
+    Damerau, "A technique for computer detection and correction of spelling errors", 1964.
     """
     return min(_to_beginnings(one, other, limit)[-1], limit + 1)
 

@@ -1,22 +1,22 @@
-"""Whether an index is behind its source."""
+"""Whether an index is older than its source."""
 
 from __future__ import annotations
 
 import threading
 
 from outcrop.core.model import Stale
-from outcrop.core.protocols import Source, VectorStore
+from outcrop.core.protocols import IndexState, Source
 from outcrop.errors import OutcropError
 
 
 class Freshness:
-    """Finds out, in the background, whether the source moved on since the index was built."""
+    """Finds out, in the background, whether the source changed since the index was built."""
 
-    def __init__(self, store: VectorStore, source: Source) -> None:
-        self._indexed = store.revisions()
-        # Records alone come from nowhere, so they cannot be behind it.
-        self._built = bool(self._indexed) or store.has_members()
-        self._seen = store.seen()
+    def __init__(self, index: IndexState, source: Source) -> None:
+        self._indexed = index.revisions()
+        # Records alone have no source, so they cannot be stale.
+        self._built = bool(self._indexed) or index.has_members()
+        self._seen = index.seen()
         self._source = source
         self._current = ""
         self._thread = threading.Thread(target=self._ask, daemon=True)
@@ -29,12 +29,11 @@ class Freshness:
             self._current = f"unknown: {error}"
 
     def stale(self) -> Stale | None:
-        """Both revisions when they differ."""
         self._thread.join()
         # Each corpus has its own build; the index is as old as the oldest.
         if not self._built:
             return None
-        behind = [revision for revision in self._indexed.values() if revision != self._current]
-        if self._indexed and not behind:
+        outdated = [revision for revision in self._indexed.values() if revision != self._current]
+        if self._indexed and not outdated:
             return None
-        return Stale(behind[0] if behind else None, self._current)
+        return Stale(outdated[0] if outdated else None, self._current)

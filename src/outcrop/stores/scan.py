@@ -17,13 +17,11 @@ Indices = npt.NDArray[np.int64]
 
 
 def top_k(matrix: Matrix, query: Vector, k: int, rows: Indices | None = None) -> tuple[Indices, Vector]:
-    """The ``k`` rows nearest to the query.
+    """The ``k`` rows nearest to the query; of these rows (ascending) only, where some are given.
 
     Args:
         matrix: float32 ``[n, dim]``, rows L2-normalised.
         query: float32 ``[dim]``, L2-normalised.
-        k: How many, at least 1; fewer come back when there are fewer rows.
-        rows: Ascending row numbers to choose from, or None for all.
 
     Returns:
         Row numbers int64 ``[m]`` and their dot products float32 ``[m]``, best first, ``m = min(k, candidates)``.
@@ -40,12 +38,7 @@ def top_k(matrix: Matrix, query: Vector, k: int, rows: Indices | None = None) ->
 
 
 def dots(block: Matrix, query: Vector) -> Vector:
-    """Dot product of every row, float32 ``[n]``, each the same bits in whatever block the row stands.
-
-    Args:
-        block: float32 ``[n, dim]``.
-        query: float32 ``[dim]``.
-    """
+    """Dot product of every row, float32 ``[n]``, each the same bits in any block."""
     products: Vector = np.einsum("ij,j->i", block, query)
     return products
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from outcrop.core.sqlite_errors import ErrorClasses, is_locked, translated
 from outcrop.errors import ArtifactUnreadable, NotARepository, SourceError, SourceLocked
 from outcrop.vcs.fossil_artifacts import apply_delta, inflate, is_authentic
 
@@ -26,6 +27,8 @@ BUSY_SECONDS = 15.0
 _TABLES = frozenset({"blob", "delta", "rcvfrom", "config", "event", "tag", "tagxref", "private", "shun"})
 # Parameters of one statement; SQLite may be built to take no more than 999.
 _MAX_PARAMETERS = 500
+
+_ERRORS = ErrorClasses(locked=SourceLocked, denied=SourceError, damaged=SourceError, other=SourceError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,24 +99,19 @@ def _repository_of(folder: Path, name: str) -> Path:
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that only reads; SQLite's errors become ours."""
-    try:
-        database = _open(path)
+    with translated(str(path), _ERRORS, "Run: fossil test-integrity"):
+        try:
+            database = _open(path)
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
+                raise NotARepository(
+                    f"{path} is not a Fossil repository", "Name a repository file or a folder of a checkout"
+                ) from error
+            raise
         try:
             yield database
         finally:
             database.close()
-    except sqlite3.OperationalError as error:
-        if "locked" in str(error) or "busy" in str(error):
-            raise SourceLocked(f"{path} is locked by another program", "Try again in a moment") from error
-        raise SourceError(
-            f"{path} cannot be read ({error})", "Check the permissions of the file and its folder"
-        ) from error
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
-            raise NotARepository(
-                f"{path} is not a Fossil repository", "Name a repository file or a folder of a checkout"
-            ) from error
-        raise SourceError(f"{path} is damaged ({error})", "Run: fossil test-integrity") from error
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -126,7 +124,7 @@ def _open(path: Path) -> sqlite3.Connection:
         try:
             return _open_as(path, mode)
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            if is_locked(error):
                 raise
     return _open_as(path, modes[-1])
 

@@ -11,13 +11,13 @@ import random
 import sqlite3
 import time
 
+from outcrop.core.sqlite_errors import is_locked
+
 # Seconds of waiting for an idle moment; a server whose pages are viewed without a pause has none.
 IDLE_TIMEOUT = 15.0
 
 # Seconds between two attempts, on average; each blocks the others for some microseconds.
 PAUSE = 0.03
-
-_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def begin_when_idle(database: sqlite3.Connection) -> None:
@@ -34,7 +34,7 @@ def begin_when_idle(database: sqlite3.Connection) -> None:
                 database.execute("BEGIN EXCLUSIVE")
                 return
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF not in _LOCKED:
+                if not is_locked(error):
                     raise
             time.sleep(random.uniform(0.5, 1.5) * PAUSE)
     finally:

@@ -1,4 +1,4 @@
-"""Opening the database: journal, time-outs, schema version, and SQLite's errors in our words."""
+"""Opening the database: journal, time-outs, schema version, transactions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from outcrop.core.model import Space
+from outcrop.core.sqlite_errors import ErrorClasses, translated
 from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, StoreError, StoreFull, StoreLocked
 from outcrop.text import terms
 from outcrop.vcs.fossil_lock import begin_when_idle
 
-# Version of schema.sql. An older database is brought up by the scripts in ``MIGRATIONS``.
+# Version of schema.sql. An older database is upgraded by the scripts in ``MIGRATIONS``.
 SCHEMA_VERSION = 2
 
 # From version N to N + 1: the SQL that does it.
@@ -35,39 +36,40 @@ CREATE TABLE fx_vec_project(
 # How long a statement waits for another process's transaction; ours take well under a second.
 BUSY_SECONDS = 20.0
 
+# Memory for pages in KiB. A search reads the vectors once, and a cache that they fill only makes it slower; a build
+# comes back to the pages of its indexes.
 READING_CACHE = 4096
-# Memory for pages in KiB. A search passes over the vectors once, and a cache that they fill only makes it slower; a
-# build comes back to the pages of its indexes.
 WRITING_CACHE = 65536
+# For a write into a shared database: a cache that spills locks its readers out until the commit.
+SHARED_CACHE = 262144
 
-# KiB for a write into another program's database: a cache that spills locks its readers out until the commit.
-GUEST_CACHE = 262144
+_ERRORS = ErrorClasses(locked=StoreLocked, denied=StoreFull, damaged=StoreDamaged, other=StoreError)
 
 
-def connect(path: Path, create: bool, guest: bool = False, read_only: bool = False) -> sqlite3.Connection:
-    """Open the database that the index lives in.
+def connect(path: Path, create: bool, shared: bool = False, read_only: bool = False) -> sqlite3.Connection:
+    """Open the database that the index is in.
 
     Args:
         path: The database file.
         create: Make it, and its folder, when it is not there.
-        guest: It belongs to another program, which decides on its journal and its pages; only our tables are made.
-        read_only: It is another repository's: nothing in it is changed, so that an older one cannot be brought up.
+        shared: Another program owns it and decides on its journal and its pages; only our tables are made.
+        read_only: It is another repository's: nothing in it is changed, so that an older schema cannot be upgraded.
     """
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a database file", "Name a file")
     if not create and not path.exists():
         raise IndexMissing(f"there is no index at {path}", "Run: outcrop index")
-    with explained(path, guest):
-        if create and not guest:
+    with explained(path, shared):
+        if create and not shared:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.parent.name == ".outcrop" and not (path.parent / ".gitignore").exists():
                 # A folder that is later put under version control must not carry its index along.
                 (path.parent / ".gitignore").write_text("*\n", "utf-8")
-        database = _open(path, create, guest)
+        database = _open(path, create, shared)
         try:
             if read_only:
                 database.execute("PRAGMA query_only = ON")
-            _ensure_schema(database, path, create, guest, read_only)
+            _ensure_schema(database, path, create, shared, read_only)
         except BaseException:
             database.close()
             raise
@@ -81,10 +83,10 @@ def connect_in_memory() -> sqlite3.Connection:
     return database
 
 
-def _open(path: Path, create: bool, guest: bool) -> sqlite3.Connection:
+def _open(path: Path, create: bool, shared: bool) -> sqlite3.Connection:
     try:
-        database = _connection(path, "mode=rwc" if create and not guest else "mode=rw")
-        if create and not guest and not database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+        database = _connection(path, "mode=rwc" if create and not shared else "mode=rw")
+        if create and not shared and not database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
             # 8 KiB pages waste least with 1.5 KiB vectors; WAL lets readers go on while a build writes.
             database.execute("PRAGMA page_size = 8192")
             database.execute("PRAGMA journal_mode = WAL")
@@ -92,20 +94,20 @@ def _open(path: Path, create: bool, guest: bool) -> sqlite3.Connection:
     except sqlite3.OperationalError:
         if create:
             raise
-        # A folder that cannot be written: read what is there. Without a journal nobody can be writing either.
-        quiet = not any(path.with_name(path.name + suffix).exists() for suffix in ("-wal", "-journal"))
-        database = _connection(path, "mode=ro&immutable=1" if quiet else "mode=ro")
-    if not guest:
+        # The folder cannot be written: read what is there. Without a journal no process can be writing either.
+        unchanging = not any(path.with_name(path.name + suffix).exists() for suffix in ("-wal", "-journal"))
+        database = _connection(path, "mode=ro&immutable=1" if unchanging else "mode=ro")
+    if not shared:
         _refuse_truncated(database, path)
     # A power cut may then damage a database with a rollback journal, as Fossil's is; one with a WAL loses a commit.
-    database.execute(f"PRAGMA synchronous = {'FULL' if guest else 'NORMAL'}")
+    database.execute(f"PRAGMA synchronous = {'FULL' if shared else 'NORMAL'}")
     database.execute("PRAGMA temp_store = MEMORY")
     database.execute(f"PRAGMA cache_size = -{READING_CACHE}")
     return database
 
 
 def _refuse_truncated(database: sqlite3.Connection, path: Path) -> None:
-    """SQLite notices a missing end only when it needs it; until then passages would be missing without a word."""
+    """SQLite notices a missing end only when it needs it; until then passages would silently be missing."""
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
         return
@@ -116,13 +118,12 @@ def _refuse_truncated(database: sqlite3.Connection, path: Path) -> None:
         raise sqlite3.DatabaseError("the end of the file is missing")
 
 
-def enlarge_cache(database: sqlite3.Connection, guest: bool) -> None:
-    """Make ready for a build."""
-    database.execute(f"PRAGMA cache_size = -{GUEST_CACHE if guest else WRITING_CACHE}")
-    if guest:
+def prepare_for_build(database: sqlite3.Connection, shared: bool) -> None:
+    database.execute(f"PRAGMA cache_size = -{SHARED_CACHE if shared else WRITING_CACHE}")
+    if shared:
         database.execute("PRAGMA cache_spill = OFF")
     else:
-        # Text that was taken out, perhaps because it was secret, must not linger in free pages.
+        # Text that was removed, perhaps because it was secret, must not remain in free pages.
         database.execute("PRAGMA secure_delete = ON")
 
 
@@ -136,12 +137,12 @@ def _connection(path: Path, options: str) -> sqlite3.Connection:
     )
 
 
-def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, guest: bool, read_only: bool) -> None:
+def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, shared: bool, read_only: bool) -> None:
     version = _schema_version(database)
     if version is None:
         if not create:
             raise IndexMissing(f"there is no index in {path}", "Run: outcrop index")
-        with transaction(database, guest):
+        with transaction(database, shared):
             if _schema_version(database) is None:
                 _create_schema(database)
         return
@@ -153,10 +154,10 @@ def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, guest
     if read_only and version < SCHEMA_VERSION:
         raise StoreError(
             f"the index at {path} was written by an older Outcrop (schema {version}, this one has {SCHEMA_VERSION})",
-            "Bring it up to date there: outcrop index",
+            "Update the index there: outcrop index",
         )
     while version < SCHEMA_VERSION:
-        with transaction(database, guest):
+        with transaction(database, shared):
             for statement in _statements(MIGRATIONS[version]):
                 database.execute(statement)
             version += 1
@@ -168,7 +169,7 @@ def _create_schema(database: sqlite3.Connection) -> None:
         database.execute(statement)
     set_meta(database, "schema", str(SCHEMA_VERSION))
     set_meta(database, "terms", str(terms.VERSION))
-    # A file that takes the place of a removed one must not look like it to who remembers that one.
+    # A file that takes the place of a removed one must not look like it to a process that remembers that one.
     set_meta(database, "changes", str(time.time_ns()))
 
 
@@ -180,7 +181,7 @@ def _schema_version(database: sqlite3.Connection) -> int | None:
 
 
 def create_statement(table: str) -> str:
-    """What makes one of our tables."""
+    """The SQL that makes one of our tables."""
     return next(
         statement for statement in _statements(_schema()) if f" {table} " in statement or f" {table}(" in statement
     )
@@ -207,7 +208,6 @@ def meta(database: sqlite3.Connection, key: str) -> str | None:
 
 
 def set_meta(database: sqlite3.Connection, key: str, value: str) -> None:
-    """Set a value of the key-value table."""
     database.execute("INSERT OR REPLACE INTO fx_vec_meta VALUES (?, ?)", (key, value))
 
 
@@ -220,9 +220,9 @@ def moment(database: sqlite3.Connection) -> str:
 
 
 @contextmanager
-def transaction(database: sqlite3.Connection, guest: bool = False) -> Iterator[None]:
-    """One write transaction: everything inside, or nothing. A guest begins when nobody else is there."""
-    if guest:
+def transaction(database: sqlite3.Connection, shared: bool = False) -> Iterator[None]:
+    """One write transaction: everything inside, or nothing. In a shared database it begins when no process uses it."""
+    if shared:
         begin_when_idle(database)
     else:
         database.execute("BEGIN IMMEDIATE")
@@ -236,74 +236,50 @@ def transaction(database: sqlite3.Connection, guest: bool = False) -> Iterator[N
 
 
 def count_change(database: sqlite3.Connection) -> None:
-    """Tell whoever keeps something in memory that the tables are about to change."""
+    """Make :func:`moment` differ for every process that caches something."""
     set_meta(database, "changes", str(int(meta(database, "changes") or 0) + 1))
 
 
 @contextmanager
-def explained(path: Path, guest: bool = False) -> Iterator[None]:
+def explained(path: Path, shared: bool = False) -> Iterator[None]:
     """Turn SQLite's and the file system's errors into ours, naming the file."""
+    repair = "Look at: fossil test-integrity, and restore a copy"
+    if not shared:
+        repair = "Make it again from the source: outcrop rebuild"
     try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise _explain(error, path, guest) from error
-    except sqlite3.DatabaseError as error:
-        raise _damaged(f"the index at {path} is damaged ({error})", guest) from error
+        with translated(f"the index at {path}", _ERRORS, repair):
+            yield
+    except StoreError as error:
+        if "no such table: fx_vec" in str(error.__cause__):
+            raise IndexMissing(f"there is no index in {path}", "Run: outcrop index") from error.__cause__
+        raise
     except OSError as error:
         raise StoreFull(
             f"the index at {path} cannot be written ({error.strerror or error})", "Check the disk and the permissions"
         ) from error
 
 
-def _damaged(what: str, guest: bool) -> StoreDamaged:
-    return StoreDamaged(
-        what,
-        "Look at: fossil test-integrity, and restore a copy"
-        if guest
-        else "Make it again from the source: outcrop rebuild",
-    )
-
-
-def _explain(error: sqlite3.OperationalError, path: Path, guest: bool) -> StoreError:
-    words = str(error)
-    if "no such table: fx_vec" in words:
-        return IndexMissing(f"there is no index in {path}", "Run: outcrop index")
-    if "locked" in words or "busy" in words:
-        return StoreLocked(f"the index at {path} is in use by another process", "Try again in a moment")
-    if "full" in words or "disk I/O" in words:
-        return StoreFull(
-            f"the index at {path} could not be written ({words})", "Free some disk space and run the same command again"
-        )
-    if "readonly" in words or "unable to open" in words:
-        return StoreFull(
-            f"the index at {path} cannot be opened for writing ({words})", "Check the permissions of that folder"
-        )
-    if "malformed" in words:
-        return _damaged(f"the index at {path} is damaged ({words})", guest)
-    return StoreError(f"the index at {path} could not be used ({words})", "If it persists: outcrop rebuild")
-
-
 def copy_tables(database: sqlite3.Connection, empty: sqlite3.Connection, space: Space) -> None:
     """Copy our tables, row by row: the database may be a Fossil repository, and hold much more.
 
-    The keyword index is copied as the tables that it is made of. They are filled in a database aside and taken over as
-    a whole, since FTS5 does not notice what its own connection writes into them.
+    The keyword index is copied as the tables that it is made of. They are filled in a staging database and copied as a
+    whole, since FTS5 does not notice what its own connection writes into them.
     """
-    aside = sqlite3.connect(":memory:", isolation_level=None)
+    staging = sqlite3.connect(":memory:", isolation_level=None)
     try:
-        empty.backup(aside)
-        tables = aside.execute(
+        empty.backup(staging)
+        tables = staging.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
         ).fetchall()
-        aside.execute("BEGIN")
+        staging.execute("BEGIN")
         for (name,) in tables:
-            columns = [row[1] for row in aside.execute(f"PRAGMA table_info({name})")]
+            columns = [row[1] for row in staging.execute(f"PRAGMA table_info({name})")]
             listed, marks = ", ".join(columns), ", ".join("?" * len(columns))
             where, values = ("WHERE model = ?", (space.model,)) if name == "fx_vec_embedding" else ("", ())
-            aside.execute(f"DELETE FROM {name}")
+            staging.execute(f"DELETE FROM {name}")
             rows = database.execute(f"SELECT {listed} FROM {name} {where}", values)
-            aside.executemany(f"INSERT INTO {name}({listed}) VALUES ({marks})", rows)
-        aside.execute("COMMIT")
-        aside.backup(empty)
+            staging.executemany(f"INSERT INTO {name}({listed}) VALUES ({marks})", rows)
+        staging.execute("COMMIT")
+        staging.backup(empty)
     finally:
-        aside.close()
+        staging.close()

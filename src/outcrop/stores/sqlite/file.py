@@ -1,4 +1,4 @@
-"""One database file: its connection, its turns and transactions, and the lock of the one process that builds."""
+"""One database file: its connection, its transactions, and the lock of the one process that builds."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from outcrop.stores.sqlite.connection import (
     connect,
     connect_in_memory,
     count_change,
-    enlarge_cache,
     explained,
     meta,
+    prepare_for_build,
     set_meta,
     transaction,
 )
@@ -28,42 +28,42 @@ FEWEST_FREE_PAGES = 1024
 
 
 class DatabaseFile:
-    """A database and who may do what with it now.
+    """The database and its locks.
 
     Args:
         path: The file. Reading never creates it. None keeps everything in memory, for this process only.
-        guest: It belongs to another program (a Fossil repository): no file is ever put beside it, its pages and journal
-            are left alone, and it is never deleted. It is opened through SQLite only, since closing any other
-            descriptor of it would drop this process's locks.
+        shared: Another program owns it (a Fossil repository): no file is ever put beside it, its pages and journal are
+            left alone, and it is never deleted. It is opened through SQLite only, since closing any other descriptor
+            of it would drop this process's locks.
         read_only: It is another repository's, and nothing in it is changed.
     """
 
-    def __init__(self, path: Path | None, guest: bool, read_only: bool = False) -> None:
+    def __init__(self, path: Path | None, shared: bool, read_only: bool = False) -> None:
         self.path = path or Path(":memory:")
-        self.guest = guest
+        self.shared = shared
         self._read_only = read_only
         self.database: sqlite3.Connection | None = None
         self._in_memory = path is None
         self._opened: tuple[int, int] | None = None
-        # One connection serves every thread of the process; statements take turns.
-        self._turn = threading.RLock()
+        # One connection serves every thread of the process.
+        self._lock = threading.RLock()
 
     @contextmanager
     def reading(self, create: bool = False) -> Iterator[sqlite3.Connection]:
-        """The connection, in turn."""
-        with self._turn, explained(self.path, self.guest):
+        """The connection, for this thread alone."""
+        with self._lock, explained(self.path, self.shared):
             if self.database is not None and not self.database.in_transaction and self._opened != self._identity():
-                # Somebody removed or replaced the file; what this connection still sees is nobody's index any more.
+                # The file was removed or replaced; what this connection still sees is no longer the index.
                 self.close()
             if self.database is None:
                 self.database = (
-                    connect_in_memory() if self._in_memory else connect(self.path, create, self.guest, self._read_only)
+                    connect_in_memory() if self._in_memory else connect(self.path, create, self.shared, self._read_only)
                 )
                 self._opened = self._identity()
             yield self.database
 
     def _identity(self) -> tuple[int, int] | None:
-        """Which file stands at the path now; asked of the folder, so that the file itself is never opened."""
+        """Which file is at the path now; asked of the folder, so that the file itself is never opened."""
         if self._in_memory:
             return None
         try:
@@ -88,32 +88,12 @@ class DatabaseFile:
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
         """One write transaction."""
-        with self.reading(create=True) as database, self.transaction(database):
+        with self.reading(create=True) as database, transaction(database, self.shared):
+            count_change(database)
             yield database
 
     @contextmanager
-    def transaction(self, database: sqlite3.Connection) -> Iterator[None]:
-        """One write transaction on a connection of this file."""
-        with transaction(database, self.guest):
-            count_change(database)
-            yield
-
-    @contextmanager
-    def apart(self) -> Iterator[sqlite3.Connection]:
-        """A connection of its own for one large write, which is made ready on it before the transaction begins."""
-        with self.reading(create=True) as shared:
-            if self._in_memory:
-                yield shared
-                return
-            database = connect(self.path, create=False, guest=self.guest)
-            try:
-                enlarge_cache(database, self.guest)
-                yield database
-            finally:
-                database.close()
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
+    def write_lock(self) -> Iterator[None]:
         """Be the one writer, across processes."""
         if self._in_memory:
             yield
@@ -124,13 +104,13 @@ class DatabaseFile:
                 pass
         with self._locked():
             with self.reading(create=True) as database:
-                enlarge_cache(database, self.guest)
+                prepare_for_build(database, self.shared)
                 outdated = meta(database, "terms") != str(terms.VERSION)
             if outdated:
-                self._index_words_again()
+                self._rebuild_keywords()
             yield
             if self._is_mostly_free():
-                # Another process that reads just now is no failure; the next build tries again.
+                # Another process reads just now; the next build tries again.
                 with suppress(StoreLocked):
                     self.shrink()
 
@@ -139,10 +119,10 @@ class DatabaseFile:
         # Imported here: a search never writes.
         from filelock import FileLock, Timeout
 
-        place = self.beside(".lock")
-        with explained(place):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(place, timeout=0)
+        lock_path = self.beside(".lock")
+        with explained(lock_path):
+            lock_path.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(lock_path, timeout=0)
             try:
                 lock.acquire()
             except Timeout:
@@ -155,7 +135,7 @@ class DatabaseFile:
             lock.release()
 
     def _is_mostly_free(self) -> bool:
-        if self.guest:
+        if self.shared:
             return False
         with self.reading() as database:
             (free,) = database.execute("PRAGMA freelist_count").fetchone()
@@ -163,43 +143,39 @@ class DatabaseFile:
         return bool(free > FEWEST_FREE_PAGES and free > FREE_SHARE * pages)
 
     def is_being_written(self) -> bool:
-        """Whether another process is building right now."""
-        place = self.beside(".lock")
-        if not place.exists():
+        lock_path = self.beside(".lock")
+        if not lock_path.exists():
             return False
         from filelock import FileLock, Timeout
 
         try:
-            with FileLock(place, timeout=0):
+            with FileLock(lock_path, timeout=0):
                 return False
         except Timeout:
             return True
         except OSError:
-            # Nobody can be told from a folder that this user may not write.
+            # A folder that this user may not write says nothing of who else writes in it.
             return False
 
     def shrink(self) -> None:
-        """Give free pages back to the disk; another program's pages are its own business."""
-        if self.guest:
+        """Give free pages back to the disk, except in a shared database."""
+        if self.shared:
             return
         with self.reading() as database:
             database.execute("VACUUM")
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Let go of the database."""
-        with self._turn:
+        with self._lock:
             if self.database is not None:
                 self.database.close()
             self.database = None
 
     def remove(self) -> None:
-        """Delete our own file with everything that belongs to it, whatever state it is in, and its folder when
-        empty.
-        """
-        if self.guest:
+        """Delete our own file, whatever state it is in, with what belongs to it, and its folder when empty."""
+        if self.shared:
             raise StoreDamaged(
-                f"{self.path} is damaged, and is left alone since it is more than an index",
+                f"{self.path} is damaged, and was left alone since it holds more than an index",
                 "Look at: fossil test-integrity, and restore a copy",
             )
         self.close()
@@ -215,14 +191,12 @@ class DatabaseFile:
                 self.path.parent.rmdir()
 
     def beside(self, suffix: str) -> Path:
-        """A file that belongs to this one.
-
-        Beside our own file; for another program's in the user's cache, under what the file is on its disk.
+        """A file that belongs to this one; of a shared database it is in the user's cache.
 
         Args:
             suffix: What its name ends in, with a dot.
         """
-        if not self.guest:
+        if not self.shared:
             return self.path.with_name(self.path.name + suffix)
         # Imported here: only builds and status ask.
         from platformdirs import user_cache_path
@@ -230,14 +204,14 @@ class DatabaseFile:
         about = self.path.stat()
         return user_cache_path("outcrop") / "locks" / f"{about.st_dev:x}-{about.st_ino:x}{suffix}"
 
-    def _index_words_again(self) -> None:
-        """Make the keyword index anew, after ``terms.VERSION`` moved."""
-        with self.apart() as database:
-            rows = keywords.rows_of_chunks(database)
-            database.execute("ATTACH ':memory:' AS aside")
-            keywords.stage(database, rows, "aside")
-            with self.transaction(database):
-                keywords.empty(database)
-                if not keywords.append(database, "aside"):
-                    keywords.insert(database, rows)
-                set_meta(database, "terms", str(terms.VERSION))
+    def _rebuild_keywords(self) -> None:
+        """Make the keyword index anew, after ``terms.VERSION`` moved: beside the old one, which answers meanwhile."""
+        with self.changing() as database:
+            table = keywords.create_next(database)
+        with self.reading() as database:
+            for batch in keywords.batches_of_chunks(database):
+                with self.changing():
+                    keywords.insert(database, batch, table)
+        with self.changing() as database:
+            keywords.use_next(database)
+            set_meta(database, "terms", str(terms.VERSION))

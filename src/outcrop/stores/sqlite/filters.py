@@ -1,10 +1,9 @@
-"""Which chunks a filter lets through, in one view of the store."""
+"""Which chunks a filter selects, in one view of the store."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,57 +18,35 @@ Ids = npt.NDArray[np.int64]
 # Worktree of members that every view sees: records and imported projects.
 EVERYWHERE = "*"
 
-# Filters whose chunks are kept at hand: a person's choices on a page; each costs 8 bytes a chunk.
-REMEMBERED = 16
-
-
-@dataclass(frozen=True, slots=True)
-class MemberRow:
-    """One membership of a chunk, as the filter looks at it."""
-
-    corpus: str
-    project: str
-    path: str
-    kind: str
-
-
-def passes(row: MemberRow, wanted: Filter, matches: Callable[[str], bool]) -> bool:
-    """Whether one membership satisfies the filter."""
-    return (
-        (not wanted.corpora or row.corpus in wanted.corpora)
-        and (not wanted.kinds or row.kind in wanted.kinds)
-        and (not wanted.projects or row.project in wanted.projects)
-        and (not wanted.paths or (row.path != "" and matches(row.path)))
-    )
+# Filters whose chunks are cached: a person's choices on a page; each costs 8 bytes a chunk.
+MAX_CACHED = 16
 
 
 class FilterCache:
-    """Knows which chunks filters let through in one view, and remembers it while the database does not change.
+    """The chunks that filters select in one view, cached while the database does not change.
 
-    One question asks for the same filter several times, and in a view of its own each of them is a join over every
-    chunk.
+    One question uses the same filter several times, and each may be a join over every chunk.
     """
 
     def __init__(self, worktree: str) -> None:
         self._worktree = worktree
         self._moment: str | None = None
-        self._known: dict[Filter, Ids | None] = {}
+        self._cached: dict[Filter, Ids | None] = {}
 
-    def allowed(self, database: sqlite3.Connection, wanted: Filter) -> Ids | None:
-        """Ids of the chunks that the view and the filter let through, ascending; None when that is every chunk."""
+    def select(self, database: sqlite3.Connection, wanted: Filter) -> Ids | None:
+        """Ids of the chunks that the view and the filter select, ascending; None when that is every chunk."""
         now = moment(database)
-        if now != self._moment or (wanted not in self._known and len(self._known) == REMEMBERED):
-            self._moment, self._known = now, {}
-        if wanted not in self._known:
-            self._known[wanted] = allowed(database, self._worktree, wanted)
-        return self._known[wanted]
+        if now != self._moment or (wanted not in self._cached and len(self._cached) == MAX_CACHED):
+            self._moment, self._cached = now, {}
+        if wanted not in self._cached:
+            self._cached[wanted] = _select(database, self._worktree, wanted)
+        return self._cached[wanted]
 
 
-def allowed(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids | None:
-    """Ids of the chunks that the view and the filter let through, ascending; None when that is every chunk."""
+def _select(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids | None:
     imported = wanted.imported or not _has_projects(database)
     if wanted.kinds and _kinds(database, worktree) <= set(wanted.kinds):
-        # As for somebody who may see some kinds, in an index that holds no others.
+        # The filter of a user who may see some kinds, in an index that holds no others.
         wanted = replace(wanted, kinds=())
     if imported and replace(wanted, imported=True) == Filter() and _is_only_view(database, worktree):
         return None
@@ -102,7 +79,7 @@ def allowed(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids 
                 chosen.add(chunk)
         ids = np.fromiter(chosen, np.int64, len(chosen))
     ids.sort()
-    # Of a chunk that is a member twice, one is kept. (SQLite's DISTINCT takes longer than all the rest.)
+    # A chunk may be a member twice. (SQLite's DISTINCT takes longer than all the rest.)
     distinct: Ids = ids[np.diff(ids, prepend=-1) != 0]
     return distinct
 

@@ -1,31 +1,30 @@
-"""What is indexed, one artifact or one count at a time: for whoever shows the index instead of searching it."""
+"""What is indexed, one artifact or one count at a time: for pages and commands that show the index."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from outcrop.core import model as core
-from outcrop.core.model import Kind, Part, Space
+from outcrop.core.model import Collection, Kind, Part, Space
 from outcrop.core.reports import CollectionStatus, SpaceStatus
-from outcrop.core.rows import InventoryRow
+from outcrop.core.rows import ArtifactKey, InventoryRow
 from outcrop.stores.sqlite.filters import EVERYWHERE
 
-# Kinds whose text stands inside a structured artifact, so that no size is known of them.
-_CARRIED = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM})
+# Kinds whose text is inside a structured artifact, so that no size is known of them.
+_STRUCTURED = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM})
+
+# A stored vector is float32.
+NUMBER_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class IndexedArtifact:
     """An artifact that a view names.
 
     Attributes:
-        hash: Content address.
-        kind: Its kind at that path.
-        path: Where it stands, or None.
-        paths: Every other path at which this view has it.
+        paths: Every path at which this view has it.
         project: Slug of its repository; empty for this one.
         version: ``Ref.version`` when it was read.
         size: Not None where its source is asked for plain bytes.
@@ -44,7 +43,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class StoredText:
-    """One passage as it is stored."""
+    """A passage's text with its place."""
 
     text: str
     first_line: int
@@ -52,7 +51,7 @@ class StoredText:
 
 
 @dataclass(frozen=True, slots=True)
-class Facet:
+class FacetCount:
     """How many passages of a view have a corpus (empty: any), a kind and a project (empty: this one)."""
 
     corpus: str
@@ -66,13 +65,13 @@ def find(
     worktree: str,
     *,
     path: str | None,
-    hash: str | None,
+    artifact: str | None,
     project: str,
-    kinds: Collection[Kind] | None,
-) -> Row | None:
-    """The artifact at a path, or with a hash, or both; None where the view has none of a kind that may be seen."""
+    kinds: Container[str] | None,
+) -> IndexedArtifact | None:
+    """The artifact at a path, or with a hash, or both; None where the view has none of these kinds."""
     conditions, values = ["m.project = ?", "m.worktree IN (?, ?)"], [project, worktree, EVERYWHERE]
-    for column, wanted in (("path", path), ("hash", hash)):
+    for column, wanted in (("path", path), ("hash", artifact)):
         if wanted is not None:
             conditions.append(f"m.{column} = ?")
             values.append(wanted)
@@ -91,35 +90,35 @@ def find(
         " ORDER BY path",
         (project, first, worktree, EVERYWHERE),
     )
-    return Row(
+    return IndexedArtifact(
         hash=first,
         kind=Kind(kind),
         path=where or None,
         paths=tuple(row[0] for row in others),
         project=project,
         version=version,
-        size=None if kind in _CARRIED else 0,
+        size=None if kind in _STRUCTURED else 0,
         readable=view != EVERYWHERE,
     )
 
 
-def chunks(database: sqlite3.Connection, project: str, hash: str) -> Sequence[StoredText]:
+def chunks(database: sqlite3.Connection, artifact: ArtifactKey) -> Sequence[StoredText]:
     """The passages of one artifact, in order."""
     rows = database.execute(
-        "SELECT text, first_line, cell FROM fx_vec_chunk WHERE project = ? AND hash = ? ORDER BY seq", (project, hash)
+        "SELECT text, first_line, cell FROM fx_vec_chunk WHERE project = ? AND hash = ? ORDER BY seq", artifact
     )
     return [StoredText(*row) for row in rows]
 
 
-def facets(database: sqlite3.Connection, worktree: str) -> Sequence[Facet]:
+def facets(database: sqlite3.Connection, worktree: str) -> Sequence[FacetCount]:
     """Passages of a view per corpus, kind and project, and, with an empty corpus, per kind and project alone.
 
     A passage that is in two corpora counts in both, and once in the second sort of row.
     """
     # Both statements are answered by an index; joining them here passes no text.
     whole: dict[tuple[str, str], int] = {
-        (project, hash): count
-        for project, hash, count in database.execute(
+        (project, artifact): count
+        for project, artifact, count in database.execute(
             "SELECT project, hash, count(*) FROM fx_vec_chunk GROUP BY project, hash"
         )
     }
@@ -131,46 +130,42 @@ def facets(database: sqlite3.Connection, worktree: str) -> Sequence[Facet]:
     parts = {key: database.execute(in_part, key).fetchone()[0] for key in {row[2:] for row in rows if row[4]}}
     sums: dict[tuple[str, str, str], int] = {}
     counted: set[tuple[str, str, str, str]] = set()
-    for corpus, kind, project, hash, part in rows:
-        count = parts[project, hash, part] if part else whole.get((project, hash), 0)
-        names = [corpus] if (kind, project, hash, part) in counted else [corpus, ""]
-        counted.add((kind, project, hash, part))
+    for corpus, kind, project, artifact, part in rows:
+        count = parts[project, artifact, part] if part else whole.get((project, artifact), 0)
+        names = [corpus] if (kind, project, artifact, part) in counted else [corpus, ""]
+        counted.add((kind, project, artifact, part))
         for name in names:
             sums[name, kind, project] = sums.get((name, kind, project), 0) + count
     return [
-        Facet(corpus, Kind(kind), project, count) for (corpus, kind, project), count in sorted(sums.items()) if count
+        FacetCount(corpus, Kind(kind), project, count)
+        for (corpus, kind, project), count in sorted(sums.items())
+        if count
     ]
-
-
-# A stored vector is float32.
-NUMBER_BYTES = 4
 
 
 def collections(database: sqlite3.Connection, worktree: str, space: Space) -> Sequence[CollectionStatus]:
-    """One line a corpus of a view."""
-    rows = database.execute(
-        "SELECT m.corpus, m.kind, c.id, c.hash, length(c.text), length(CAST(c.text AS BLOB)), e.dim"
-        " FROM fx_vec_member m JOIN fx_vec_chunk c ON c.project = m.project AND c.hash = m.hash AND c.part = m.part"
-        " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
-        " WHERE m.worktree IN (?, ?) GROUP BY m.corpus, c.id ORDER BY m.corpus",
-        (space.model, worktree, EVERYWHERE),
-    )
-    found: dict[str, list[tuple[str, str, int, int, bool]]] = {}
-    for corpus, kind, _, hash, characters, size, dim in rows:
-        found.setdefault(corpus, []).append((kind, hash, characters, size, dim is not None))
-    return [
-        CollectionStatus(
-            name=core.Collection(corpus, space).name,
-            corpus=corpus,
-            artifacts=len({chunk[1] for chunk in chunks}),
-            chunks=len(chunks),
-            embedded=sum(chunk[4] for chunk in chunks),
-            characters=sum(chunk[2] for chunk in chunks),
-            bytes=sum(chunk[3] + (space.dim * NUMBER_BYTES if chunk[4] else 0) for chunk in chunks),
-            kinds=dict(sorted(Counter(chunk[0] for chunk in chunks).items())),
+    """One line a corpus of a view; what is at several paths of it counts once."""
+    parts: dict[str, dict[tuple[str, str, Part], InventoryRow]] = defaultdict(dict)
+    for row in holdings(database, worktree, space):
+        parts[row.corpus].setdefault((row.project, row.hash, row.part), row)
+    found = []
+    for corpus, by_part in sorted(parts.items()):
+        rows, kinds = by_part.values(), Counter[str]()
+        for row in rows:
+            kinds[str(row.kind)] += row.chunks
+        found.append(
+            CollectionStatus(
+                name=Collection(corpus, space).name,
+                corpus=corpus,
+                artifacts=len({row.hash for row in rows}),
+                chunks=sum(row.chunks for row in rows),
+                embedded=sum(row.embedded for row in rows),
+                characters=sum(row.characters for row in rows),
+                bytes=sum(row.bytes + row.embedded * space.dim * NUMBER_BYTES for row in rows),
+                kinds=dict(sorted(kinds.items())),
+            )
         )
-        for corpus, chunks in found.items()
-    ]
+    return found
 
 
 def holdings(database: sqlite3.Connection, worktree: str, space: Space) -> Sequence[InventoryRow]:
@@ -182,8 +177,8 @@ def holdings(database: sqlite3.Connection, worktree: str, space: Space) -> Seque
     join = "" if whole else "LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
     # One pass over the chunks in the order in which they lie in the file: their index would jump about in it.
     stored = {
-        (project, hash, part): numbers
-        for project, hash, part, *numbers in database.execute(
+        (project, artifact, part): numbers
+        for project, artifact, part, *numbers in database.execute(
             "SELECT project, hash, part, count(*), sum(embedded), sum(characters), sum(bytes) FROM"
             f" (SELECT c.project, c.hash, c.part, {'1' if whole else 'e.chunk_id IS NOT NULL'} AS embedded,"
             " length(c.text) AS characters, length(CAST(c.text AS BLOB)) AS bytes"
@@ -200,9 +195,9 @@ def holdings(database: sqlite3.Connection, worktree: str, space: Space) -> Seque
         (worktree, worktree, EVERYWHERE),
     )
     return [
-        InventoryRow(corpus, builder, project, Kind(kind), path or None, hash, Part(part), version, *there)
-        for corpus, builder, project, kind, path, hash, part, version in rows
-        if (there := stored.get((project, hash, part))) is not None
+        InventoryRow(corpus, builder, project, Kind(kind), path or None, artifact, Part(part), version, *there)
+        for corpus, builder, project, kind, path, artifact, part, version in rows
+        if (there := stored.get((project, artifact, part))) is not None
     ]
 
 

@@ -1,4 +1,4 @@
-"""The vectors of one space: read past once by a process that asks once, kept as a matrix by one that asks again."""
+"""The vectors of one space: read once by a process that asks once, kept as a matrix by one that asks again."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ BATCH = 512
 
 
 class VectorCache:
-    """What one connection remembers of a space's vectors while its database does not change.
+    """A space's vectors, cached while the database does not change.
 
-    A command asks one question and ends: every block is scored as it comes from SQLite and then forgotten, which takes
-    less time and a tenth of the memory. Whoever asks a second question stays, and for them the matrix is kept.
+    A command asks one question and ends: every block is scored as it comes from SQLite and then dropped, which takes
+    less time and a tenth of the memory. From the second question on the matrix is kept.
     """
 
     def __init__(self) -> None:
-        self._stays = False
+        self._asked_before = False
         self._key: tuple[str, Space] | None = None
         self._ids: Ids | None = None
         self._matrix: Matrix | None = None
@@ -40,17 +40,15 @@ class VectorCache:
 
         Args:
             database: Inside a transaction, so that it does not change meanwhile.
-            space: Which vectors.
             query: float32 ``[dim]``, L2-normalised.
-            k: How many at most.
             visible: Ascending ids of the chunks to choose from; None for all.
 
         Returns:
             Chunk ids int64 ``[m]`` and dot products float32 ``[m]``, best first, ties by id. The same bits either way.
         """
-        self._forget_what_changed(database, space)
-        if self._matrix is None and not self._stays:
-            self._stays = True
+        self._drop_if_changed(database, space)
+        if self._matrix is None and not self._asked_before:
+            self._asked_before = True
             self._ids, scores = _score(database, space, query)
             best, top = scan.select(scores, k, None if visible is None else _rows_of(self._ids, visible))
             return self._ids[best], top
@@ -62,18 +60,18 @@ class VectorCache:
 
     def vectors(self, database: sqlite3.Connection, space: Space, ids: Sequence[int]) -> Mapping[int, Vector]:
         """Vectors of single chunks, float32 ``[dim]`` each, where there are any."""
-        self._forget_what_changed(database, space)
+        self._drop_if_changed(database, space)
         wanted = np.array(sorted(set(ids)), np.int64)
         if self._ids is not None and self._matrix is not None:
             rows = _rows_of(self._ids, wanted)
             return dict(zip(self._ids[rows].tolist(), self._matrix[rows], strict=True))
         question = "SELECT chunk_id, v FROM fx_vec_embedding WHERE chunk_id = ? AND model = ?"
-        found = [row for id in wanted.tolist() for row in database.execute(question, (id, space.model))]
-        return {id: _block([(id, data)], space)[0] for id, data in found}
+        found = [row for one in wanted.tolist() for row in database.execute(question, (one, space.model))]
+        return {row[0]: _block([row], space)[0] for row in found}
 
     def count(self, database: sqlite3.Connection, space: Space, visible: Ids | None) -> int:
         """How many of the visible chunks have a vector."""
-        self._forget_what_changed(database, space)
+        self._drop_if_changed(database, space)
         if self._ids is None and visible is None:
             (count,) = database.execute(
                 "SELECT count(*) FROM fx_vec_embedding WHERE model = ?", (space.model,)
@@ -83,7 +81,7 @@ class VectorCache:
             self._ids = _ids(database, space)
         return len(self._ids if visible is None else _rows_of(self._ids, visible))
 
-    def _forget_what_changed(self, database: sqlite3.Connection, space: Space) -> None:
+    def _drop_if_changed(self, database: sqlite3.Connection, space: Space) -> None:
         key = (moment(database), space)
         if key != self._key:
             self._key, self._ids, self._matrix = key, None, None

@@ -1,36 +1,33 @@
-"""What belongs to a view: comparing what a build says with what is stored, and writing the difference."""
+"""What belongs to a view: comparing what a build says with what is stored, and writing the change."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from outcrop.core.model import FileState, Kind, Part, Skipped, SkipReason
-from outcrop.core.rows import Member, Names, Replaced, StoredArtifact, View
+from outcrop.core.model import FileState, Skipped, SkipReason
+from outcrop.core.rows import Member, Replaced, View
 from outcrop.stores.sqlite import filters, keywords
 from outcrop.stores.sqlite.connection import meta, set_meta
-from outcrop.stores.sqlite.filters import EVERYWHERE
-from outcrop.stores.sqlite.writer import delete_chunks
+from outcrop.stores.sqlite.writer import chunk_ids, delete_chunks
 
-# corpus, builder, hash, part, path ('' for none), kind.
+# Corpus, builder, hash, part, path ('' for none), kind.
 MemberKey = tuple[str, str, str, str, str, str]
 
 # Parameters of one statement; SQLite may be built to take no more than 999.
-_AT_ONCE = 500
+_MAX_PARAMETERS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class MembershipChange:
     """How a view has to change.
 
     Attributes:
-        gone: Memberships that end.
-        new: Memberships that begin.
         seen: File states now, and before.
         skipped: What was left out; None where that is as before.
         dead: Views that exist no more.
-        unplaced: Whether artifacts were stored since, which nothing names yet.
+        unplaced: Whether artifacts are stored that no view names yet.
         builders: The corpora whose builds these memberships are of.
     """
 
@@ -47,19 +44,13 @@ class Difference:
         return bool(self.gone or self.new or moved or self.skipped is not None or self.dead or self.unplaced)
 
 
-def compare(database: sqlite3.Connection, worktree: str, view: View) -> Difference:
-    """What would have to be written for a view; reads only."""
-    marks = ", ".join("?" * len(view.builders))
-    there: frozenset[MemberKey] = frozenset(
-        database.execute(
-            "SELECT corpus, builder, hash, part, path, kind FROM fx_vec_member"
-            f" WHERE project = '' AND worktree = ? AND builder IN ({marks})",
-            (worktree, *view.builders),
-        )
-    )
+def compare(database: sqlite3.Connection, worktree: str, view: View) -> MembershipChange:
+    """What has to be written for a view; reads only."""
+    there = stored_keys(database, "", worktree, view.builders)
     wanted = frozenset(map(key_of, view.members))
-    skipped = _in_order(view.skipped)
-    return Difference(
+    by_key = {(item.path, item.reason): item for item in view.skipped}
+    skipped = [by_key[key] for key in sorted(by_key)]
+    return MembershipChange(
         gone=there - wanted,
         new=wanted - there,
         seen=(view.seen, file_states(database, worktree)),
@@ -70,33 +61,57 @@ def compare(database: sqlite3.Connection, worktree: str, view: View) -> Differen
     )
 
 
-def change(database: sqlite3.Connection, worktree: str, difference: Difference) -> Replaced:
-    """Write a difference, drop artifacts that nothing names any more, and bring paths and kinds up to date."""
-    for name in difference.dead:
+def apply(database: sqlite3.Connection, worktree: str, change: MembershipChange) -> Replaced:
+    """Write a change, drop artifacts that no view names any more, and update paths and kinds."""
+    for name in change.dead:
         for table in ("member", "file", "skip", "built"):
             database.execute(f"DELETE FROM fx_vec_{table} WHERE worktree = ?", (name,))
-    _replace_files(database, worktree, *difference.seen)
-    if difference.skipped is not None:
-        _replace_skipped(database, worktree, difference.skipped)
-    database.executemany(
-        "DELETE FROM fx_vec_member WHERE project = '' AND worktree = ? AND corpus = ? AND builder = ? AND hash = ?"
-        " AND part = ? AND path = ? AND kind = ?",
-        ((worktree, *key) for key in difference.gone),
-    )
-    database.executemany(
-        "INSERT OR REPLACE INTO fx_vec_member(worktree, corpus, builder, hash, part, path, kind)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        ((worktree, *key) for key in sorted(difference.new, key=lambda key: key[2])),
-    )
-    if difference.gone or difference.new:
+    _replace_files(database, worktree, *change.seen)
+    if change.skipped is not None:
+        database.execute("DELETE FROM fx_vec_skip WHERE worktree = ?", (worktree,))
+        database.executemany(
+            "INSERT OR REPLACE INTO fx_vec_skip VALUES (?, ?, ?, ?, ?)",
+            ((worktree, item.path, item.reason, item.detail, item.hash) for item in change.skipped),
+        )
+    change_members(database, "", worktree, change.gone, change.new)
+    if change.gone or change.new:
         # Until the build is complete this is no known revision: its source may go back to the one before.
         database.executemany(
             "DELETE FROM fx_vec_built WHERE worktree = ? AND builder = ?",
-            ((worktree, builder) for builder in difference.builders),
+            ((worktree, builder) for builder in change.builders),
         )
     dropped = drop_unplaced(database)
-    mirror(database, "", {key[2] for key in (*difference.gone, *difference.new)})
+    update_paths(database, "", {key[2] for key in (*change.gone, *change.new)})
     return dropped
+
+
+def stored_keys(
+    database: sqlite3.Connection, project: str, worktree: str, builders: Sequence[str]
+) -> frozenset[MemberKey]:
+    """The memberships that these builders added."""
+    marks = ", ".join("?" * len(builders))
+    return frozenset(
+        database.execute(
+            "SELECT corpus, builder, hash, part, path, kind FROM fx_vec_member"
+            f" WHERE project = ? AND worktree = ? AND builder IN ({marks})",
+            (project, worktree, *builders),
+        )
+    )
+
+
+def change_members(
+    database: sqlite3.Connection, project: str, worktree: str, gone: Collection[MemberKey], new: Collection[MemberKey]
+) -> None:
+    database.executemany(
+        "DELETE FROM fx_vec_member WHERE project = ? AND worktree = ? AND corpus = ? AND builder = ? AND hash = ?"
+        " AND part = ? AND path = ? AND kind = ?",
+        ((project, worktree, *key) for key in gone),
+    )
+    database.executemany(
+        "INSERT OR REPLACE INTO fx_vec_member(project, worktree, corpus, builder, hash, part, path, kind)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        ((project, worktree, *key) for key in sorted(new, key=lambda key: key[2])),
+    )
 
 
 def drop_unplaced(database: sqlite3.Connection, project: str = "") -> Replaced:
@@ -112,14 +127,10 @@ def drop_unplaced(database: sqlite3.Connection, project: str = "") -> Replaced:
         # of raw cells alone is skipped without a verdict, since another build may ask for them.
         " AND NOT (project = '' AND (skip IS NOT NULL OR parts = 'raw') AND hash IN (SELECT hash FROM fx_vec_skip))"
     ).fetchall()
-    ids = [
-        (artifact[0], row[0])
-        for artifact in artifacts
-        for row in database.execute("SELECT id FROM fx_vec_chunk WHERE project = ? AND hash = ?", artifact).fetchall()
-    ]
-    delete_chunks(database, [id for _, id in ids])
+    ids = [(artifact[0], chunk_id) for artifact in artifacts for chunk_id in chunk_ids(database, artifact)]
+    delete_chunks(database, [chunk_id for _, chunk_id in ids])
     database.executemany("DELETE FROM fx_vec_artifact WHERE project = ? AND hash = ?", artifacts)
-    # A part that no corpus takes (a notebook's raw cells) stays stored and stays out of sight.
+    # A part that no corpus has (a notebook's raw cells) stays stored and is found by no search.
     (unplaced_parts,) = database.execute(
         "SELECT EXISTS(SELECT 1 FROM fx_vec_artifact a JOIN fx_vec_chunk c ON c.project = a.project AND c.hash = a.hash"
         " WHERE a.parts <> '' AND NOT EXISTS(SELECT 1 FROM fx_vec_member m"
@@ -130,7 +141,7 @@ def drop_unplaced(database: sqlite3.Connection, project: str = "") -> Replaced:
 
 
 def drop_corpus(database: sqlite3.Connection, worktree: str, corpus: str) -> None:
-    """Take a corpus out of a view, with what its builds put into others."""
+    """Remove a corpus from a view, with what its builds put into others."""
     gone = database.execute(
         "DELETE FROM fx_vec_member WHERE worktree = ? AND (corpus = ? OR builder = ?) RETURNING builder, hash",
         (worktree, corpus, corpus),
@@ -141,11 +152,11 @@ def drop_corpus(database: sqlite3.Connection, worktree: str, corpus: str) -> Non
         ((worktree, builder) for builder in {corpus, *(row[0] for row in gone)}),
     )
     drop_unplaced(database)
-    mirror(database, "", {row[1] for row in gone})
+    update_paths(database, "", {row[1] for row in gone})
 
 
 def drop_sources(database: sqlite3.Connection) -> None:
-    """Take every artifact of a source out of every view, and forget what was built."""
+    """Remove every artifact of a source from every view, and forget what was built."""
     database.execute("DELETE FROM fx_vec_member WHERE project = '' AND worktree <> ?", (filters.EVERYWHERE,))
     for table in ("file", "skip", "built"):
         database.execute(f"DELETE FROM fx_vec_{table}")
@@ -153,8 +164,8 @@ def drop_sources(database: sqlite3.Connection) -> None:
 
 
 def drop_everything(database: sqlite3.Connection) -> None:
-    """Empty every table of ours but the one that says what they are."""
-    keywords.empty(database)
+    """Empty every table of ours but ``fx_vec_meta``."""
+    keywords.clear(database)
     for table in ("chunk", "embedding", "artifact", "member", "file", "skip", "built", "record", "project", "state"):
         database.execute(f"DELETE FROM fx_vec_{table}")
 
@@ -170,48 +181,42 @@ def _dead_worktrees(database: sqlite3.Connection, live: frozenset[str]) -> list[
     return [name for name in stored if name not in live and name != filters.EVERYWHERE and not name.startswith("rev:")]
 
 
-def mirror(database: sqlite3.Connection, project: str, hashes: Collection[str]) -> None:
+def update_paths(database: sqlite3.Connection, project: str, hashes: Collection[str]) -> None:
     """Copy the first member's path and kind to the chunks, and every path's words to the keyword index."""
-    for marks, hundreds in _by_hundreds(sorted(hashes)):
-        where = f"project = ? AND hash IN ({marks})"
-        some = (project, *hundreds)
+    ordered = sorted(hashes)
+    for start in range(0, len(ordered), _MAX_PARAMETERS):
+        some = (project, *ordered[start : start + _MAX_PARAMETERS])
+        where = f"project = ? AND hash IN ({', '.join('?' * (len(some) - 1))})"
         first: dict[tuple[str, str], tuple[str, str]] = {}
         paths: dict[str, set[str]] = {}
-        for hash, part, path, kind in database.execute(
+        for artifact, part, path, kind in database.execute(
             f"SELECT hash, part, path, kind FROM fx_vec_member WHERE {where} ORDER BY hash, worktree, path, corpus",
             some,
         ).fetchall():
-            first.setdefault((hash, part), (path, kind))
-            paths.setdefault(hash, set()).add(path)
+            first.setdefault((artifact, part), (path, kind))
+            paths.setdefault(artifact, set()).add(path)
         stored = database.execute(f"SELECT DISTINCT hash, part, path, kind FROM fx_vec_chunk WHERE {where}", some)
-        for hash, part, path, kind in stored.fetchall():
-            wanted = first.get((hash, part))
+        for artifact, part, path, kind in stored.fetchall():
+            wanted = first.get((artifact, part))
             if wanted is not None and wanted != (path or "", kind):
                 database.execute(
                     "UPDATE fx_vec_chunk SET path = ?, kind = ? WHERE project = ? AND hash = ? AND part = ?",
-                    (wanted[0] or None, wanted[1], project, hash, part),
+                    (wanted[0] or None, wanted[1], project, artifact, part),
                 )
         known = dict(database.execute(f"SELECT hash, paths FROM fx_vec_artifact WHERE {where}", some).fetchall())
-        for hash, names in paths.items():
-            joined = "\n".join(sorted(names))
-            if hash in known and known[hash] != joined:
+        for artifact, of_artifact in paths.items():
+            joined = "\n".join(sorted(of_artifact))
+            if artifact in known and known[artifact] != joined:
                 database.execute(
-                    "UPDATE fx_vec_artifact SET paths = ? WHERE project = ? AND hash = ?", (joined, project, hash)
+                    "UPDATE fx_vec_artifact SET paths = ? WHERE project = ? AND hash = ?", (joined, project, artifact)
                 )
-                keywords.move(database, project, hash, joined)
-
-
-def _by_hundreds(values: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
-    """Values in parts that one statement takes, each with its question marks."""
-    for start in range(0, len(values), _AT_ONCE):
-        some = values[start : start + _AT_ONCE]
-        yield ", ".join("?" * len(some)), some
+                keywords.set_paths(database, project, artifact, joined)
 
 
 def _replace_files(
     database: sqlite3.Connection, worktree: str, seen: Mapping[str, FileState], before: Mapping[str, FileState]
 ) -> None:
-    """Bring the file states of a view up to date, touching only rows that differ."""
+    """Update the file states of a view, writing only rows that differ."""
     database.executemany(
         "DELETE FROM fx_vec_file WHERE worktree = ? AND path = ?",
         ((worktree, path) for path in before.keys() - seen.keys()),
@@ -226,42 +231,10 @@ def _replace_files(
     )
 
 
-def _replace_skipped(database: sqlite3.Connection, worktree: str, skipped: Sequence[Skipped]) -> None:
-    """Remember what the last build of a view left out."""
-    database.execute("DELETE FROM fx_vec_skip WHERE worktree = ?", (worktree,))
-    database.executemany(
-        "INSERT OR REPLACE INTO fx_vec_skip VALUES (?, ?, ?, ?, ?)",
-        ((worktree, item.path, item.reason, item.detail, item.hash) for item in skipped),
-    )
-
-
-def _in_order(skipped: Sequence[Skipped]) -> list[Skipped]:
-    return sorted(
-        {(item.path, item.reason): item for item in skipped}.values(), key=lambda item: (item.path, item.reason)
-    )
-
-
-def known(database: sqlite3.Connection, project: str) -> Mapping[str, StoredArtifact]:
-    """Per hash, what is stored of a project's artifacts; the empty project is this source's."""
-    rows = database.execute(
-        "SELECT hash, version, recipe, skip, detail, parts FROM fx_vec_artifact WHERE project = ?", (project,)
-    )
-    return {
-        hash: StoredArtifact(
-            version,
-            recipe,
-            None if skip is None else SkipReason(skip),
-            detail,
-            frozenset(Part(part) for part in parts.split(",")) if parts else frozenset({Part.WHOLE}),
-        )
-        for hash, version, recipe, skip, detail, parts in rows
-    }
-
-
 def file_states(database: sqlite3.Connection, worktree: str) -> Mapping[str, FileState]:
     """File states of a view's last build."""
     rows = database.execute("SELECT path, size, mtime_ns, inode, hash FROM fx_vec_file WHERE worktree = ?", (worktree,))
-    return {path: FileState(size, mtime, inode, hash) for path, size, mtime, inode, hash in rows}
+    return {path: FileState(*state) for path, *state in rows}
 
 
 def skipped_artifacts(database: sqlite3.Connection, worktree: str) -> Sequence[Skipped]:
@@ -269,41 +242,4 @@ def skipped_artifacts(database: sqlite3.Connection, worktree: str) -> Sequence[S
     rows = database.execute(
         "SELECT path, reason, detail, hash FROM fx_vec_skip WHERE worktree = ? ORDER BY path, reason", (worktree,)
     )
-    return [Skipped(path, SkipReason(reason), detail, hash) for path, reason, detail, hash in rows]
-
-
-def names(database: sqlite3.Connection, worktree: str) -> Names:
-    """What filters may name in a view."""
-    question = "SELECT DISTINCT {} FROM fx_vec_member WHERE worktree IN (?, ?)"
-    columns = (
-        frozenset(row[0] for row in database.execute(question.format(column), (worktree, EVERYWHERE)))
-        for column in ("corpus", "kind", "project")
-    )
-    return Names(*columns)
-
-
-def members(database: sqlite3.Connection, worktree: str, builder: str | None) -> Sequence[Member]:
-    """What the last build of a corpus, or of each of them, put into a view."""
-    rows = database.execute(
-        "SELECT corpus, builder, hash, part, path, kind FROM fx_vec_member"
-        " WHERE project = '' AND worktree = ? AND (builder = ? OR ? IS NULL)",
-        (worktree, builder, builder),
-    )
-    return [
-        Member(corpus, builder, hash, Part(part), path or None, Kind(kind))
-        for corpus, builder, hash, part, path, kind in rows
-    ]
-
-
-def revisions(database: sqlite3.Connection, worktree: str) -> Mapping[str, str]:
-    """Per corpus, the revision of its last complete build."""
-    return dict(database.execute("SELECT builder, revision FROM fx_vec_built WHERE worktree = ?", (worktree,)))
-
-
-def artifacts(database: sqlite3.Connection, worktree: str) -> int:
-    """How many artifacts belong to a view."""
-    (count,) = database.execute(
-        "SELECT count(DISTINCT project || '/' || hash) FROM fx_vec_member WHERE worktree IN (?, ?)",
-        (worktree, EVERYWHERE),
-    ).fetchone()
-    return int(count)
+    return [Skipped(path, SkipReason(reason), *more) for path, reason, *more in rows]

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from outcrop import chunking
 from outcrop.core.model import Chunk, Filter, Kind, MediaNote, Part, Space
-from outcrop.core.rows import ArtifactKey, Embedded, Passage, PassageRef
+from outcrop.core.rows import ArtifactKey, Embedded, Passage, PassageRef, Pending
 from outcrop.core.vectors import from_bytes
 from outcrop.errors import FormatError, StoreDamaged
-from outcrop.stores.sqlite import filters, upserts
+from outcrop.stores.sqlite import upserts
 from outcrop.stores.sqlite.filters import EVERYWHERE
 from outcrop.text.globs import path_matcher
 
 T = TypeVar("T")
 
 # Things that one statement asks for; SQLite may be built to take no more than 999 parameters.
-AT_ONCE = 300
+MAX_ROWS = 300
 
-# What :func:`stored_chunk` takes, in order; ``c`` is ``fx_vec_chunk``.
+# The arguments of :func:`stored_chunk`, in order; ``c`` is ``fx_vec_chunk``.
 CHUNK_COLUMNS = "c.seq, c.text, c.first_line, c.last_line, c.name, c.part, c.cell, c.cell_id, c.start_s, c.end_s"
 
 
@@ -45,7 +45,7 @@ def stored_chunk(row: Sequence[Any]) -> Chunk:
 
 
 def passages(database: sqlite3.Connection, worktree: str, ids: Sequence[int], wanted: Filter) -> dict[int, Passage]:
-    """Chunks with where they stand in a view, by id in the order asked for; those that are gone are missing."""
+    """Chunks with their places in a view, by id in the order asked for; those that are gone are missing."""
     rows: dict[int, Sequence[Any]] = {}
     for some in _batches(list(dict.fromkeys(ids))):
         marks = ", ".join("?" * len(some))
@@ -61,78 +61,112 @@ def passages(database: sqlite3.Connection, worktree: str, ids: Sequence[int], wa
     siblings = _siblings(database, artifacts)
     matches = path_matcher(wanted.paths)
     found: dict[int, Passage] = {}
-    for id in ids:
-        if id in rows:
-            hash, project, kind, version, uri, transcript, *columns = rows[id]
+    for chunk_id in ids:
+        if chunk_id in rows:
+            artifact, project, kind, version, uri, transcript, *columns = rows[chunk_id]
             chunk = stored_chunk(columns)
-            placed = members.get((project, hash, chunk.part), ())
-            here = [filters.MemberRow(*values[:4]) for values in placed]
-            if len(here) > 1:
-                here.sort(key=lambda member: not filters.passes(member, wanted, matches))
-            found[id] = Passage(
-                id=id,
-                hash=hash,
+            placed = members.get((project, artifact, chunk.part), [])
+            if len(placed) > 1:
+                placed = sorted(placed, key=lambda member: not _passes(member, wanted, matches))
+            found[chunk_id] = Passage(
+                id=chunk_id,
+                hash=artifact,
                 project=project,
-                kind=Kind(here[0].kind if here else kind),
-                paths=tuple(dict.fromkeys(member.path for member in here if member.path)),
-                corpora=tuple(dict.fromkeys(member.corpus for member in here)),
+                kind=Kind(placed[0].kind if placed else kind),
+                paths=tuple(dict.fromkeys(member.path for member in placed if member.path)),
+                corpora=tuple(dict.fromkeys(member.corpus for member in placed)),
                 chunk=chunk,
-                siblings=siblings[project, hash],
-                version=version if any(values[4] == worktree for values in placed) else None,
-                record=upserts.note(database, project, hash, wanted.corpora) if version == upserts.VERSION else None,
+                siblings=siblings[project, artifact],
+                version=version if any(member.worktree == worktree for member in placed) else None,
+                record=upserts.note(database, (project, artifact), wanted.corpora)
+                if version == upserts.VERSION
+                else None,
                 media=None if uri is None else MediaNote(uri, transcript),
             )
     return found
 
 
+class _Membership(NamedTuple):
+    """One membership of a chunk; its path is empty for what has none."""
+
+    corpus: str
+    project: str
+    path: str
+    kind: str
+    worktree: str
+
+
+def _passes(member: _Membership, wanted: Filter, matches: Callable[[str], bool]) -> bool:
+    return (
+        (not wanted.corpora or member.corpus in wanted.corpora)
+        and (not wanted.kinds or member.kind in wanted.kinds)
+        and (not wanted.projects or member.project in wanted.projects)
+        and (not wanted.paths or (member.path != "" and matches(member.path)))
+    )
+
+
 def _members(
-    database: sqlite3.Connection, worktree: str, artifacts: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str, str], list[Sequence[Any]]]:
-    """Memberships by project, hash and part: corpus, project, path, kind and worktree, by path and corpus."""
-    found: dict[tuple[str, str, str], list[Sequence[Any]]] = defaultdict(list)
+    database: sqlite3.Connection, worktree: str, artifacts: Sequence[ArtifactKey]
+) -> dict[tuple[str, str, str], list[_Membership]]:
+    """Memberships by project, hash and part, each by path and corpus."""
+    found: dict[tuple[str, str, str], list[_Membership]] = defaultdict(list)
     for some in _batches(artifacts):
-        for hash, part, *values in database.execute(
+        for artifact, part, *values in database.execute(
             f"{_wanted(some)} SELECT m.hash, m.part, m.corpus, m.project, m.path, m.kind, m.worktree FROM wanted w"
             " CROSS JOIN fx_vec_member m ON m.project = w.project AND m.hash = w.hash"
             " WHERE m.worktree IN (?, ?) ORDER BY m.path, m.corpus",
-            (*chain.from_iterable(some), worktree, filters.EVERYWHERE),
+            (*chain.from_iterable(some), worktree, EVERYWHERE),
         ):
-            found[values[1], hash, part].append(values)
+            member = _Membership(*values)
+            found[member.project, artifact, part].append(member)
     return found
 
 
-def _siblings(database: sqlite3.Connection, artifacts: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+def _siblings(database: sqlite3.Connection, artifacts: Sequence[ArtifactKey]) -> dict[ArtifactKey, int]:
     """How many chunks each artifact has."""
-    found: dict[tuple[str, str], int] = {}
+    found: dict[ArtifactKey, int] = {}
     for some in _batches(artifacts):
-        for project, hash, count in database.execute(
+        for project, artifact, count in database.execute(
             f"{_wanted(some)} SELECT w.project, w.hash, (SELECT count(*) FROM fx_vec_chunk c"
             " WHERE c.project = w.project AND c.hash = w.hash) FROM wanted w",
             tuple(chain.from_iterable(some)),
         ):
-            found[project, hash] = count
+            found[project, artifact] = count
     return found
 
 
-def _wanted(artifacts: Sequence[tuple[str, str]]) -> str:
+def _wanted(artifacts: Sequence[ArtifactKey]) -> str:
     return f"WITH wanted(project, hash) AS (VALUES {', '.join(['(?, ?)'] * len(artifacts))})"
 
 
 def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), AT_ONCE):
-        yield items[start : start + AT_ONCE]
+    for start in range(0, len(items), MAX_ROWS):
+        yield items[start : start + MAX_ROWS]
 
 
-def embedded(database: sqlite3.Connection, worktree: str, space: Space, hash: str) -> Sequence[Embedded]:
-    """The chunks of one of this source's artifacts that a view shows, by ``seq``, each with its vector if there is
-    one.
-    """
+def pending(database: sqlite3.Connection, space: Space, chosen: frozenset[int] | None) -> Sequence[Pending]:
+    """Distinct chunks without a vector in a space, in index order; of these ids only where some are chosen."""
+    rows = database.execute(
+        f"SELECT id, digest, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
+        " WHERE NOT EXISTS(SELECT 1 FROM fx_vec_embedding e WHERE e.chunk_id = c.id AND e.model = ?)"
+        " ORDER BY id",
+        (space.model,),
+    )
+    found: dict[bytes, Pending] = {}
+    for chunk_id, digest, *columns in rows:
+        if digest not in found and (chosen is None or chunk_id in chosen):
+            found[digest] = Pending(digest, stored_chunk(columns))
+    return list(found.values())
+
+
+def embedded(database: sqlite3.Connection, worktree: str, space: Space, artifact: str) -> Sequence[Embedded]:
+    """The chunks of one of this source's artifacts that a view shows, by ``seq``, with vectors where there are some."""
     found = database.execute(
         f"SELECT c.digest, e.v, c.uri, c.transcript, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
         " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
         " WHERE c.project = '' AND c.hash = ? AND EXISTS(SELECT 1 FROM fx_vec_member m"
         " WHERE m.project = '' AND m.hash = c.hash AND m.part = c.part AND m.worktree = ?) ORDER BY c.seq",
-        (space.model, hash, worktree),
+        (space.model, artifact, worktree),
     ).fetchall()
     try:
         return [
@@ -157,15 +191,15 @@ def refs(database: sqlite3.Connection, worktree: str, chosen: frozenset[int] | N
         (worktree, EVERYWHERE),
     )
     paths: dict[tuple[str, str, str], dict[str, None]] = {}
-    for project, hash, part, path in members:
-        paths.setdefault((project, hash, part), {})[path] = None
+    for *key, path in members:
+        paths.setdefault(tuple(key), {})[path] = None
     rows = database.execute(
         "SELECT id, project, hash, part, first_line, last_line, name, cell FROM fx_vec_chunk ORDER BY id"
     )
     return [
-        PassageRef(project, hash, tuple(paths.get((project, hash, part), ())), (first, last), name, cell)
-        for id, project, hash, part, first, last, name, cell in rows
-        if chosen is None or id in chosen
+        PassageRef(project, artifact, tuple(paths.get((project, artifact, part), ())), (first, last), name, cell)
+        for chunk_id, project, artifact, part, first, last, name, cell in rows
+        if chosen is None or chunk_id in chosen
     ]
 
 

@@ -1,14 +1,15 @@
-"""The store that lives in one SQLite file (or, for Fossil, inside the repository's own)."""
+"""The store in one SQLite file (or, for Fossil, inside the repository's own)."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from outcrop.core.model import EVERYTHING, FileState, Filter, Kind, Skipped, Space
-from outcrop.core.protocols import Matrix, Vector, VectorStore, override
+from outcrop.core.model import EVERYTHING, FileState, Filter, Kind, Part, Skipped, SkipReason, Space
+from outcrop.core.protocols import Matrix, Vector, override
 from outcrop.core.reports import CollectionStatus, SpaceStatus
 from outcrop.core.rows import (
     DEFAULT_BUILDERS,
@@ -34,32 +35,27 @@ from outcrop.errors import IndexMissing
 from outcrop.stores.sqlite import filters, inventory, keywords, membership, passages, upserts, writer
 from outcrop.stores.sqlite.connection import copy_tables, count_change, meta, transaction
 from outcrop.stores.sqlite.file import DatabaseFile
+from outcrop.stores.sqlite.filters import EVERYWHERE
 from outcrop.stores.sqlite.matrix import VectorCache
 from outcrop.stores.sqlite.projects import ProjectTables
 
-# What a term counts for in a chunk's name, its paths and its text (BM25 column weights).
-COLUMN_WEIGHTS = (2.0, 3.0, 1.0)
 
-# Terms of a question that the keyword index is asked for; the rarest are kept.
-LONGEST_QUERY = 64
-
-
-class SqliteStore(ProjectTables, VectorStore):
+class SqliteStore(ProjectTables):
     """Implements :class:`outcrop.core.protocols.VectorStore`.
 
     Args:
         path: The database file. Reading never creates it. None keeps everything in memory, for this process only.
         worktree: The view of the source that this store object reads and writes.
-        guest: The file belongs to another program, as a Fossil repository does.
+        shared: Another program owns the file, as Fossil does its repository.
         read_only: The file is another repository's, and nothing in it is changed.
     """
 
-    def __init__(self, path: Path | None, worktree: str = "", guest: bool = False, *, read_only: bool = False) -> None:
-        super().__init__(DatabaseFile(path, guest, read_only))
+    def __init__(self, path: Path | None, worktree: str = "", shared: bool = False, *, read_only: bool = False) -> None:
+        super().__init__(DatabaseFile(path, shared, read_only))
         self.path = self.file.path
         self.worktree = worktree
         self._reading = self.file.reading
-        self._shelf, self._chooser = VectorCache(), filters.FilterCache(worktree)
+        self._vectors, self._filters = VectorCache(), filters.FilterCache(worktree)
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
@@ -75,7 +71,7 @@ class SqliteStore(ProjectTables, VectorStore):
     @property
     @override
     def is_shared(self) -> bool:
-        return self.file.guest
+        return self.file.shared
 
     @override
     @contextmanager
@@ -85,7 +81,7 @@ class SqliteStore(ProjectTables, VectorStore):
 
     @override
     def writing(self) -> AbstractContextManager[None]:
-        return self.file.alone()
+        return self.file.write_lock()
 
     def is_being_written(self) -> bool:
         """Whether another process is building right now."""
@@ -94,7 +90,7 @@ class SqliteStore(ProjectTables, VectorStore):
     @override
     def close(self) -> None:
         self.file.close()
-        self._shelf, self._chooser = VectorCache(), filters.FilterCache(self.worktree)
+        self._vectors, self._filters = VectorCache(), filters.FilterCache(self.worktree)
 
     def remove(self) -> None:
         """Delete a database file of our own that cannot be read any more, with everything that belongs to it."""
@@ -112,23 +108,35 @@ class SqliteStore(ProjectTables, VectorStore):
 
     @override
     def write(self, entries: Sequence[Entry], space: Space | None = None, view: View | None = None) -> Written:
-        prepared = writer.prepare(entries)
         with self._reading(create=True) as database:
-            difference = None if view is None else membership.compare(database, self.worktree, view)
+            change = None if view is None else membership.compare(database, self.worktree, view)
             state = self.state()
         if state is not None and state.space == space:
             space = None
-        if not (entries or space or difference):
-            return Written(0, 0)
-        with self.file.apart() as database:
-            layout = writer.lay_out(database, prepared)
-            with self.file.transaction(database):
-                if space is not None:
-                    writer.set_space(database, space)
-                written = writer.put_in(database, prepared, layout)
-                if difference is not None:
-                    written = replace(written, dropped=membership.change(database, self.worktree, difference))
-        return written
+        done = Written(0, 0)
+        if not (entries or space or change):
+            return done
+        *earlier, last = self._batches(entries)
+        for batch in earlier:
+            done = self._write_batch(batch, space, None, done)
+            space = None
+        return self._write_batch(last, space, change, done)
+
+    def _write_batch(
+        self,
+        entries: Sequence[Entry],
+        space: Space | None,
+        change: membership.MembershipChange | None,
+        before: Written,
+    ) -> Written:
+        prepared = writer.prepare(entries)
+        with self.file.changing() as database:
+            if space is not None:
+                writer.set_space(database, space)
+            done = writer.insert(database, prepared)
+            writer.mark_unplaced(database, prepared)
+            dropped = Replaced(0, 0) if change is None else membership.apply(database, self.worktree, change)
+        return Written(before.chunks + done.chunks, before.reused + done.reused, dropped)
 
     @override
     def upsert(self, corpus: str, records: Sequence[RecordEntry], space: Space) -> Upserted:
@@ -140,7 +148,7 @@ class SqliteStore(ProjectTables, VectorStore):
             with self.file.changing() as database:
                 if state is None or state.space != space:
                     writer.set_space(database, space)
-                done = upserts.put_in(database, corpus, outdated)
+                done = upserts.write(database, corpus, outdated)
         return replace(done, unchanged=len(records) - len(outdated))
 
     @override
@@ -159,11 +167,11 @@ class SqliteStore(ProjectTables, VectorStore):
     ) -> None:
         with self._reading(create=True) as database:
             placed = writer.place_vectors(database, space, digests, vectors)
-            with transaction(database, self.file.guest):
+            with transaction(database, self.is_shared):
                 if meta(database, "changes") != placed.changes:
                     placed = writer.place_vectors(database, space, digests, vectors)
                 count_change(database)
-                writer.add_vectors(database, placed)
+                writer.add_vectors(database, placed.rows)
                 if revision is not None:
                     writer.finish(database, self.worktree, revision, builders)
 
@@ -178,11 +186,11 @@ class SqliteStore(ProjectTables, VectorStore):
     @override
     def normalise(self) -> tuple[int, int]:
         with self._reading() as database:
-            changed, bad = writer.uneven(database)
-        if changed or bad:
+            scaled, bad = writer.find_denormalised(database)
+        if scaled or bad:
             with self.file.changing() as database:
-                writer.rewrite_vectors(database, changed, bad)
-        return len(changed), len(bad)
+                writer.rewrite_vectors(database, scaled, bad)
+        return len(scaled), len(bad)
 
     def holds_others(self) -> bool:
         """Whether there is anything that does not come from this source: a caller's records, or imported projects."""
@@ -193,7 +201,7 @@ class SqliteStore(ProjectTables, VectorStore):
         except IndexMissing:
             return False
 
-    def forget(self) -> None:
+    def forget_sources(self) -> None:
         """Drop everything that was made from sources, in all views; records of callers stay, with their vectors."""
         with self.file.changing() as database:
             membership.drop_sources(database)
@@ -205,13 +213,20 @@ class SqliteStore(ProjectTables, VectorStore):
                 database.execute("DELETE FROM fx_vec_embedding WHERE model = ?", (space.model,))
                 database.execute("DELETE FROM fx_vec_built WHERE (SELECT model FROM fx_vec_state) = ?", (space.model,))
             elif corpus is not None:
-                upserts.remove_corpus(database, corpus)
+                records = database.execute("SELECT id FROM fx_vec_record WHERE corpus = ?", (corpus,)).fetchall()
+                upserts.remove(database, corpus, [row[0] for row in records])
                 membership.drop_corpus(database, self.worktree, corpus)
             else:
                 membership.drop_everything(database)
         self.file.shrink()
 
     # -- reading ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _view(self, where: Filter) -> Iterator[tuple[sqlite3.Connection, filters.Ids | None]]:
+        """One moment of the database, and the ids of the chunks that a filter selects; None for all."""
+        with self.file.snapshot() as database:
+            yield database, self._filters.select(database, where)
 
     @override
     def state(self) -> State | None:
@@ -222,7 +237,19 @@ class SqliteStore(ProjectTables, VectorStore):
     @override
     def known(self, project: str = "") -> Mapping[str, StoredArtifact]:
         with self._reading() as database:
-            return membership.known(database, project)
+            rows = database.execute(
+                "SELECT hash, version, recipe, skip, detail, parts FROM fx_vec_artifact WHERE project = ?", (project,)
+            )
+            return {
+                key: StoredArtifact(
+                    version,
+                    recipe,
+                    None if skip is None else SkipReason(skip),
+                    detail,
+                    frozenset(map(Part, parts.split(","))) if parts else frozenset({Part.WHOLE}),
+                )
+                for key, version, recipe, skip, detail, parts in rows
+            }
 
     @override
     def seen(self) -> Mapping[str, FileState]:
@@ -243,7 +270,8 @@ class SqliteStore(ProjectTables, VectorStore):
     @override
     def revisions(self) -> Mapping[str, str]:
         with self._reading() as database:
-            return membership.revisions(database, self.worktree)
+            question = "SELECT builder, revision FROM fx_vec_built WHERE worktree = ?"
+            return dict(database.execute(question, (self.worktree,)))
 
     @override
     def has_members(self) -> bool:
@@ -254,17 +282,29 @@ class SqliteStore(ProjectTables, VectorStore):
     @override
     def members(self, builder: str | None = None) -> Sequence[Member]:
         with self._reading() as database:
-            return membership.members(database, self.worktree, builder)
+            rows = database.execute(
+                "SELECT corpus, builder, hash, part, path, kind FROM fx_vec_member"
+                " WHERE project = '' AND worktree = ? AND (builder = ? OR ? IS NULL)",
+                (self.worktree, builder, builder),
+            )
+            return [
+                Member(corpus, own_builder, key, Part(part), path or None, Kind(kind))
+                for corpus, own_builder, key, part, path, kind in rows
+            ]
 
     @override
     def artifacts(self) -> int:
         with self._reading() as database:
-            return membership.artifacts(database, self.worktree)
+            (count,) = database.execute(
+                "SELECT count(DISTINCT project || '/' || hash) FROM fx_vec_member WHERE worktree IN (?, ?)",
+                (self.worktree, EVERYWHERE),
+            ).fetchone()
+            return int(count)
 
     @override
     def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[Embedded]]:
-        with self.snapshot(), self._reading() as database:
-            return {hash: passages.embedded(database, self.worktree, space, hash) for hash in hashes}
+        with self.file.snapshot() as database:
+            return {key: passages.embedded(database, self.worktree, space, key) for key in hashes}
 
     @override
     def interrupted(self) -> bool:
@@ -272,38 +312,25 @@ class SqliteStore(ProjectTables, VectorStore):
             return meta(database, "interrupted") == "yes"
 
     @override
-    def pending(self, space: Space, filter: Filter = EVERYTHING) -> Sequence[Pending]:
-        with self.snapshot(), self._reading() as database:
-            visible = self._chooser.allowed(database, filter)
-            mine = None if visible is None else set(visible.tolist())
-            rows = database.execute(
-                f"SELECT id, digest, {passages.CHUNK_COLUMNS} FROM fx_vec_chunk c"
-                " WHERE NOT EXISTS(SELECT 1 FROM fx_vec_embedding e WHERE e.chunk_id = c.id AND e.model = ?)"
-                " ORDER BY id",
-                (space.model,),
-            )
-            found: dict[bytes, Pending] = {}
-            for id, digest, *columns in rows:
-                if digest not in found and (mine is None or id in mine):
-                    found[digest] = Pending(digest, passages.stored_chunk(columns))
-            return list(found.values())
+    def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[Pending]:
+        with self._view(where) as (database, visible):
+            return passages.pending(database, space, _as_set(visible))
 
     @override
     def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
+        question = (
+            "SELECT 1 FROM fx_vec_chunk c JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
+            " WHERE c.digest = ? LIMIT 1"
+        )
         with self._reading() as database:
-            question = (
-                "SELECT 1 FROM fx_vec_chunk c JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
-                " WHERE c.digest = ? LIMIT 1"
-            )
             return frozenset(
                 digest for digest in digests if database.execute(question, (space.model, digest)).fetchone() is not None
             )
 
     @override
-    def progress(self, space: Space, filter: Filter = EVERYTHING) -> tuple[int, int]:
-        with self.snapshot(), self._reading() as database:
-            visible = self._chooser.allowed(database, filter)
-            embedded = self._shelf.count(database, space, visible)
+    def progress(self, space: Space, where: Filter = EVERYTHING) -> tuple[int, int]:
+        with self._view(where) as (database, visible):
+            embedded = self._vectors.count(database, space, visible)
             if visible is not None:
                 return embedded, len(visible)
             (chunks,) = database.execute("SELECT count(*) FROM fx_vec_chunk").fetchone()
@@ -312,47 +339,36 @@ class SqliteStore(ProjectTables, VectorStore):
     @override
     def names(self) -> Names:
         with self._reading() as database:
-            return membership.names(database, self.worktree)
+            question = "SELECT DISTINCT {} FROM fx_vec_member WHERE worktree IN (?, ?)"
+            return Names(
+                *(
+                    frozenset(row[0] for row in database.execute(question.format(column), (self.worktree, EVERYWHERE)))
+                    for column in ("corpus", "kind", "project")
+                )
+            )
 
     @override
-    def nearest(self, query: Vector, k: int, filter: Filter) -> Sequence[ScoredChunk]:
-        with self.snapshot(), self._reading() as database:
+    def nearest(self, query: Vector, k: int, where: Filter) -> Sequence[ScoredChunk]:
+        with self._view(where) as (database, visible):
             state = self.state()
             if state is None:
                 return []
-            visible = self._chooser.allowed(database, filter)
-            ids, scores = self._shelf.nearest(database, state.space, query, k, visible)
-        return [ScoredChunk(id, score) for id, score in zip(ids.tolist(), scores.tolist(), strict=True)]
+            ids, scores = self._vectors.nearest(database, state.space, query, k, visible)
+        return list(map(ScoredChunk, ids.tolist(), scores.tolist()))
 
     @override
-    def keyword(self, terms: Sequence[str], k: int, filter: Filter) -> Sequence[ScoredChunk]:
+    def keyword(self, terms: Sequence[str], k: int, where: Filter) -> Sequence[ScoredChunk]:
         if not terms:
             return []
-        match = " OR ".join(f'"{term}"' for term in terms[:LONGEST_QUERY])
-        with self.snapshot(), self._reading() as database:
-            visible = self._chooser.allowed(database, filter)
-            mine = None if visible is None else set(visible.tolist())
-            rows = database.execute(
-                "SELECT rowid, -bm25(fx_vec_terms, ?, ?, ?) AS score FROM fx_vec_terms WHERE fx_vec_terms MATCH ?"
-                " ORDER BY score DESC, rowid" + (" LIMIT ?" if mine is None else ""),
-                (*COLUMN_WEIGHTS, match, *([k] if mine is None else [])),
-            )
-            found: list[ScoredChunk] = []
-            for id, score in rows:
-                if mine is None or id in mine:
-                    found.append(ScoredChunk(id, score))
-                    if len(found) == k:
-                        break
-            rows.close()
-            return found
+        with self._view(where) as (database, visible):
+            return [ScoredChunk(*row) for row in keywords.matches(database, terms, k, _as_set(visible))]
 
     @override
-    def defining(self, name: str, k: int, filter: Filter) -> Sequence[int]:
-        with self.snapshot(), self._reading() as database:
-            visible = self._chooser.allowed(database, filter)
-            mine = None if visible is None else set(visible.tolist())
+    def defining(self, name: str, k: int, where: Filter) -> Sequence[int]:
+        with self._view(where) as (database, visible):
+            chosen = _as_set(visible)
             found = keywords.defining(database, name)
-            return [id for id in found if mine is None or id in mine][:k]
+            return [chunk_id for chunk_id in found if chosen is None or chunk_id in chosen][:k]
 
     @override
     def unknown(self, words: Sequence[str], kinds: Sequence[Kind] = ()) -> frozenset[str]:
@@ -371,24 +387,23 @@ class SqliteStore(ProjectTables, VectorStore):
 
     @override
     def vectors(self, ids: Sequence[int]) -> Mapping[int, Vector]:
-        with self.snapshot(), self._reading() as database:
+        with self.file.snapshot() as database:
             state = self.state()
-            return {} if state is None else self._shelf.vectors(database, state.space, ids)
+            return {} if state is None else self._vectors.vectors(database, state.space, ids)
 
     @override
-    def passages(self, ids: Sequence[int], filter: Filter) -> Mapping[int, Passage]:
-        with self.snapshot(), self._reading() as database:
-            return passages.passages(database, self.worktree, ids, filter)
+    def passages(self, ids: Sequence[int], where: Filter) -> Mapping[int, Passage]:
+        with self.file.snapshot() as database:
+            return passages.passages(database, self.worktree, ids, where)
 
-    def passage_refs(self, filter: Filter) -> Sequence[PassageRef]:
-        """Every passage of this view that a filter lets through, in index order."""
-        with self.snapshot(), self._reading() as database:
-            visible = self._chooser.allowed(database, filter)
-            return passages.refs(database, self.worktree, None if visible is None else frozenset(visible.tolist()))
+    def passage_refs(self, where: Filter) -> Sequence[PassageRef]:
+        """Every passage of this view that a filter selects, in index order."""
+        with self._view(where) as (database, visible):
+            return passages.refs(database, self.worktree, _as_set(visible))
 
     def text_of(self, artifact: ArtifactKey) -> tuple[str, str]:
         """The text of an artifact as far as its passages hold it, every line in its place, and its format."""
-        with self.snapshot(), self._reading() as database:
+        with self.file.snapshot() as database:
             return passages.text_of(database, artifact)
 
     def clone(self, space: Space) -> SqliteStore:
@@ -404,13 +419,13 @@ class SqliteStore(ProjectTables, VectorStore):
 
     @override
     def collections(self) -> Sequence[CollectionStatus]:
-        with self.snapshot(), self._reading() as database:
+        with self.file.snapshot() as database:
             state = self.state()
             return [] if state is None else inventory.collections(database, self.worktree, state.space)
 
     @override
     def holdings(self) -> Sequence[InventoryRow]:
-        with self.snapshot(), self._reading() as database:
+        with self.file.snapshot() as database:
             state = self.state()
             return [] if state is None else inventory.holdings(database, self.worktree, state.space)
 
@@ -421,10 +436,14 @@ class SqliteStore(ProjectTables, VectorStore):
 
     @override
     def size(self) -> int:
-        if self.file.guest:
+        if self.is_shared:
             if not self.exists:
                 return 0
             with self._reading() as database:
                 return inventory.payload(database)
         files = (self.path.with_name(self.path.name + suffix) for suffix in ("", "-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
+
+
+def _as_set(visible: filters.Ids | None) -> frozenset[int] | None:
+    return None if visible is None else frozenset(visible.tolist())

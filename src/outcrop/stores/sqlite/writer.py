@@ -1,34 +1,32 @@
-"""What puts artifacts and vectors into the tables, in transactions that hold the database for as short as they can.
-
-Everything that needs no lock is done before: splitting texts into terms, laying rows out, indexing their words.
-"""
+"""Writing artifacts and vectors. What needs no lock (splitting texts into terms) is done before the transaction."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from outcrop.core.model import Part, Space
 from outcrop.core.protocols import Matrix
-from outcrop.core.rows import DEFAULT_BUILDERS, Entry, Written
-from outcrop.core.vectors import from_bytes, normalise, to_bytes
+from outcrop.core.rows import DEFAULT_BUILDERS, ArtifactKey, Entry, Written
+from outcrop.core.vectors import ON_DISK, from_bytes, normalise, to_bytes
 from outcrop.errors import BadEmbedding, FormatError
 from outcrop.stores.sqlite import keywords
 from outcrop.stores.sqlite.connection import meta, set_meta
 
-# Passages from which on it pays to index their words aside: fewer take some 30 ms in place.
-STAGED_FROM = 1000
+# Chunks of one transaction in a shared database, roughly: its other programs wait for about a fifth of a second.
+SHARED_BATCH = 500
 
 # How far a vector's length may be from 1 before it is written anew.
 UNIT_TOLERANCE = 1e-6
 
-_ASIDE = "aside"
-_COLUMNS = (
+_CHUNK_COLUMNS = (
     "id, project, hash, kind, path, seq, text, part, name, first_line, last_line, cell, cell_id, digest"
     ", start_s, end_s, uri, transcript"
 )
-_MARKS = ", ".join("?" * 18)
+
+# Chunk id, model, dimension, vector.
+VectorRow = tuple[int, str, int, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,6 @@ class Prepared:
 
     Attributes:
         project: Whose they are; empty for this source.
-        entries: The artifacts.
         chunks: The columns of each chunk but its id.
         terms: The terms of each chunk's name, paths and text.
     """
@@ -49,18 +46,24 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """Rows that wait in an attached database: the id of the first, or None where nothing was attached."""
-
-    first: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedVectors:
     """Vectors with the chunks they belong to, as of one state of the tables."""
 
     changes: str
-    rows: Sequence[tuple[int, str, int, bytes]]
+    rows: Sequence[VectorRow]
+
+
+def batches(entries: Sequence[Entry], most: int | None) -> Iterator[Sequence[Entry]]:
+    """Artifacts in groups of about so many chunks (None: all in one); one empty group where there are none."""
+    group: list[Entry] = []
+    chunks = 0
+    for entry in entries:
+        if group and most is not None and chunks + len(entry.chunks) > most:
+            yield group
+            group, chunks = [], 0
+        group.append(entry)
+        chunks += len(entry.chunks)
+    yield group
 
 
 def prepare(entries: Sequence[Entry], project: str = "") -> Prepared:
@@ -70,64 +73,63 @@ def prepare(entries: Sequence[Entry], project: str = "") -> Prepared:
     for entry in entries:
         ref = entry.ref
         path_terms = keywords.terms_of(ref.path or "")
-        asset = (entry.media.uri, entry.media.transcript) if entry.media else (None, None)
+        uri, transcript = (entry.media.uri, entry.media.transcript) if entry.media else (None, None)
         for item in entry.chunks:
             chunk = item.chunk
-            chunks.append(
-                (
-                    *(project, ref.hash, ref.kind, ref.path, chunk.seq, chunk.text, chunk.part, chunk.name),
-                    *(chunk.first_line, chunk.last_line, chunk.cell, chunk.cell_id, item.digest),
-                    *(chunk.seconds or (None, None)),
-                    *asset,
-                )
+            start_s, end_s = chunk.seconds or (None, None)
+            # In the order of _CHUNK_COLUMNS.
+            columns = (
+                project,
+                ref.hash,
+                ref.kind,
+                ref.path,
+                chunk.seq,
+                chunk.text,
+                chunk.part,
+                chunk.name,
+                chunk.first_line,
+                chunk.last_line,
+                chunk.cell,
+                chunk.cell_id,
+                item.digest,
+                start_s,
+                end_s,
+                uri,
+                transcript,
             )
+            chunks.append(columns)
             words.append((keywords.terms_of(chunk.name or ""), path_terms, keywords.terms_of(chunk.text)))
     return Prepared(project, entries, chunks, words)
 
 
-def lay_out(database: sqlite3.Connection, prepared: Prepared) -> Layout:
-    """Have large batches ready in memory, attached to a connection that nothing else uses."""
-    if len(prepared.chunks) < STAGED_FROM:
-        return Layout(None)
-    first = next_id(database)
-    database.execute(f"ATTACH ':memory:' AS {_ASIDE}")
-    keywords.stage(database, [(id, *row) for id, row in enumerate(prepared.terms, first)], _ASIDE)
-    database.execute(f"CREATE TABLE {_ASIDE}.chunk({_COLUMNS})")
-    database.execute("BEGIN")
-    database.executemany(
-        f"INSERT INTO {_ASIDE}.chunk VALUES ({_MARKS})", ((id, *row) for id, row in enumerate(prepared.chunks, first))
-    )
-    database.execute("COMMIT")
-    return Layout(first)
-
-
-def put_in(database: sqlite3.Connection, prepared: Prepared, layout: Layout) -> Written:
-    """Store artifacts inside the open transaction; see ``VectorStore.write``."""
+def insert(database: sqlite3.Connection, prepared: Prepared) -> Written:
+    """Store artifacts inside the open transaction; those that are there already are replaced."""
     if not prepared.entries:
         return Written(0, 0)
-    set_meta(database, "unplaced", "new")
-    if not prepared.project:
-        set_meta(database, "interrupted", "yes")
     first = next_id(database)
     set_meta(database, "last_id", str(first + len(prepared.chunks) - 1))
-    aside = _set_aside(database, prepared.project, prepared.entries)
+    replaced = _move_out_of_the_way(database, [(prepared.project, entry.ref.hash) for entry in prepared.entries])
     database.executemany(
-        "INSERT OR REPLACE INTO fx_vec_artifact VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO fx_vec_artifact(project, hash, version, recipe, skip, detail, parts, paths)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         ((prepared.project, *_artifact(entry)) for entry in prepared.entries),
     )
-    # Another user's build may have taken the ids that the rows were laid out for.
-    if layout.first != first or not keywords.append(database, _ASIDE):
-        keywords.insert(database, ((id, *row) for id, row in enumerate(prepared.terms, first)))
-    if layout.first == first:
-        database.execute(f"INSERT INTO main.fx_vec_chunk({_COLUMNS}) SELECT * FROM {_ASIDE}.chunk")
-    else:
-        database.executemany(
-            f"INSERT INTO fx_vec_chunk({_COLUMNS}) VALUES ({_MARKS})",
-            ((id, *row) for id, row in enumerate(prepared.chunks, first)),
-        )
-    reused = take_over_vectors(database, first - 1)
-    delete_chunks(database, aside)
+    keywords.insert(database, ((chunk_id, *row) for chunk_id, row in enumerate(prepared.terms, first)))
+    database.executemany(
+        f"INSERT INTO fx_vec_chunk({_CHUNK_COLUMNS}) VALUES ({', '.join('?' * 18)})",
+        ((chunk_id, *row) for chunk_id, row in enumerate(prepared.chunks, first)),
+    )
+    reused = _reuse_vectors(database, first - 1)
+    delete_chunks(database, replaced)
     return Written(len(prepared.chunks), reused)
+
+
+def mark_unplaced(database: sqlite3.Connection, prepared: Prepared) -> None:
+    """Note that artifacts are stored that no view names yet."""
+    if prepared.entries:
+        set_meta(database, "unplaced", "new")
+        if not prepared.project:
+            set_meta(database, "interrupted", "yes")
 
 
 def _artifact(entry: Entry) -> tuple[object, ...]:
@@ -137,25 +139,18 @@ def _artifact(entry: Entry) -> tuple[object, ...]:
 
 
 def next_id(database: sqlite3.Connection) -> int:
-    """No id is ever given twice: the keyword index would take a new passage for a deleted one."""
+    """A chunk id that was never used: the keyword index would take a new chunk for a deleted one."""
     (highest,) = database.execute("SELECT coalesce(max(id), 0) FROM fx_vec_chunk").fetchone()
     return max(int(highest), int(meta(database, "last_id") or 0)) + 1
 
 
-def _set_aside(database: sqlite3.Connection, project: str, entries: Sequence[Entry]) -> list[int]:
-    """Chunks of artifacts that are cut again: out of the way, and kept until their vectors were taken over."""
-    known = {row[0] for row in database.execute("SELECT hash FROM fx_vec_artifact WHERE project = ?", (project,))}
-    again = [(project, entry.ref.hash) for entry in entries if entry.ref.hash in known]
-    ids = [
-        row[0]
-        for artifact in again
-        for row in database.execute("SELECT id FROM fx_vec_chunk WHERE project = ? AND hash = ?", artifact).fetchall()
-    ]
-    database.executemany("UPDATE fx_vec_chunk SET seq = -1 - seq WHERE project = ? AND hash = ?", again)
-    return ids
+def _move_out_of_the_way(database: sqlite3.Connection, artifacts: Sequence[ArtifactKey]) -> list[int]:
+    """Free the ordinals of what is stored of these artifacts; its chunks stay until their vectors are reused."""
+    question = "UPDATE fx_vec_chunk SET seq = -1 - seq WHERE project = ? AND hash = ? RETURNING id"
+    return [row[0] for artifact in artifacts for row in database.execute(question, artifact).fetchall()]
 
 
-def take_over_vectors(database: sqlite3.Connection, before: int) -> int:
+def _reuse_vectors(database: sqlite3.Connection, before: int) -> int:
     """Give new chunks (id over ``before``) the vectors of older ones with the same digest, in every space."""
     database.execute(
         "INSERT OR IGNORE INTO fx_vec_embedding"
@@ -170,72 +165,78 @@ def take_over_vectors(database: sqlite3.Connection, before: int) -> int:
     return int(reused)
 
 
+def chunk_ids(database: sqlite3.Connection, artifact: ArtifactKey) -> list[int]:
+    rows = database.execute("SELECT id FROM fx_vec_chunk WHERE project = ? AND hash = ?", artifact)
+    return [row[0] for row in rows]
+
+
 def delete_chunks(database: sqlite3.Connection, ids: Sequence[int]) -> None:
-    """Take passages out, with their vectors and words."""
+    """Delete chunks with their vectors and words."""
     keywords.delete(database, ids)
-    database.executemany("DELETE FROM fx_vec_embedding WHERE chunk_id = ?", ((id,) for id in ids))
-    database.executemany("DELETE FROM fx_vec_chunk WHERE id = ?", ((id,) for id in ids))
+    database.executemany("DELETE FROM fx_vec_embedding WHERE chunk_id = ?", ((chunk_id,) for chunk_id in ids))
+    database.executemany("DELETE FROM fx_vec_chunk WHERE id = ?", ((chunk_id,) for chunk_id in ids))
 
 
 def set_space(database: sqlite3.Connection, space: Space) -> None:
-    """From now on another space is scanned."""
+    """Search this space from now on."""
     database.execute("DELETE FROM fx_vec_state")
     database.execute("INSERT INTO fx_vec_state VALUES (?, ?, NULL)", (space.model, space.dim))
     database.execute("DELETE FROM fx_vec_built")
 
 
-def place_vectors(database: sqlite3.Connection, space: Space, digests: Sequence[bytes], vectors: Matrix) -> Placed:
-    """Find the chunks that have these digests; nothing is locked for longer than a look."""
-    little_endian = vectors.astype("<f4", copy=False)
+def place_vectors(
+    database: sqlite3.Connection, space: Space, digests: Sequence[bytes], vectors: Matrix
+) -> PlacedVectors:
+    """Find the chunks that have these digests, outside of any transaction."""
     changes = meta(database, "changes") or ""
     rows = [
-        (id, space.model, space.dim, row.tobytes())
-        for digest, row in zip(digests, little_endian, strict=True)
-        for (id,) in database.execute("SELECT id FROM fx_vec_chunk WHERE digest = ?", (digest,)).fetchall()
+        (chunk_id, space.model, space.dim, row.tobytes())
+        for digest, row in zip(digests, vectors.astype(ON_DISK, copy=False), strict=True)
+        for (chunk_id,) in database.execute("SELECT id FROM fx_vec_chunk WHERE digest = ?", (digest,)).fetchall()
     ]
-    return Placed(changes, sorted(rows, key=lambda row: row[0]))
+    return PlacedVectors(changes, sorted(rows, key=lambda row: row[0]))
 
 
-def add_vectors(database: sqlite3.Connection, placed: Placed) -> None:
+def add_vectors(database: sqlite3.Connection, rows: Sequence[VectorRow]) -> None:
     """Store vectors that the chunks do not have yet."""
-    database.executemany("INSERT OR IGNORE INTO fx_vec_embedding VALUES (?, ?, ?, ?)", placed.rows)
+    database.executemany("INSERT OR IGNORE INTO fx_vec_embedding VALUES (?, ?, ?, ?)", rows)
 
 
-def uneven(database: sqlite3.Connection) -> tuple[list[tuple[bytes, int]], list[tuple[int]]]:
+def find_denormalised(database: sqlite3.Connection) -> tuple[list[tuple[bytes, int]], list[tuple[int]]]:
     """Stored vectors that are not of unit length.
 
     Returns:
-        Those that can be brought to it, as they should be, with their row ids; and row ids of those that cannot: zeros,
-        NaN, infinity, or another number of components than they say.
+        Those that can be scaled to it, scaled, with their row ids; and row ids of those that cannot: zeros, NaN,
+        infinity, or another number of components than they say.
     """
-    changed: list[tuple[bytes, int]] = []
+    scaled: list[tuple[bytes, int]] = []
     bad: list[tuple[int]] = []
     cursor = database.execute("SELECT rowid, dim, v FROM fx_vec_embedding")
     while rows := cursor.fetchmany(512):
-        for id, dim, data in rows:
+        for row_id, dim, data in rows:
             try:
                 vector = from_bytes(data, dim)
                 unit = normalise(vector[None])[0]
             except (FormatError, BadEmbedding):
-                bad.append((id,))
+                bad.append((row_id,))
                 continue
             if abs(float(vector @ unit) - 1) > UNIT_TOLERANCE:
-                changed.append((to_bytes(unit), id))
-    return changed, bad
+                scaled.append((to_bytes(unit), row_id))
+    return scaled, bad
 
 
 def rewrite_vectors(
-    database: sqlite3.Connection, changed: Sequence[tuple[bytes, int]], bad: Sequence[tuple[int]]
+    database: sqlite3.Connection, scaled: Sequence[tuple[bytes, int]], bad: Sequence[tuple[int]]
 ) -> None:
-    """Put vectors in the place of others, and take bad ones out."""
-    database.executemany("UPDATE fx_vec_embedding SET v = ? WHERE rowid = ?", changed)
+    """Store what :func:`find_denormalised` found, without the bad ones."""
+    database.executemany("UPDATE fx_vec_embedding SET v = ? WHERE rowid = ?", scaled)
     database.executemany("DELETE FROM fx_vec_embedding WHERE rowid = ?", bad)
     if bad:
         database.execute("DELETE FROM fx_vec_built")
 
 
 def finish(database: sqlite3.Connection, worktree: str, revision: str, builders: Sequence[str]) -> None:
-    """Declare corpora's builds complete at a revision, whose check-in is what stands before the ``+``."""
+    """Declare corpora's builds complete at a revision, whose check-in is the part before the ``+``."""
     database.executemany(
         "INSERT OR REPLACE INTO fx_vec_built VALUES (?, ?, ?)", ((worktree, builder, revision) for builder in builders)
     )

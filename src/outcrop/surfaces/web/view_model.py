@@ -14,7 +14,7 @@ from outcrop.core.model import Answer, Kind, Mode, Stale
 from outcrop.errors import StoreError, UnknownCorpus, UnknownKind, UnknownProject
 from outcrop.stores.sqlite import inventory
 from outcrop.stores.sqlite.connection import moment
-from outcrop.stores.sqlite.inventory import Facet
+from outcrop.stores.sqlite.inventory import FacetCount
 from outcrop.surfaces.web.http import Reader
 
 # Seconds that a question waits for a model that is being loaded before words alone answer it.
@@ -48,7 +48,7 @@ class Facets:
     """
 
     exists: bool
-    facets: tuple[Facet, ...] = ()
+    facets: tuple[FacetCount, ...] = ()
     complete: float = 1.0
     trouble: str = ""
 

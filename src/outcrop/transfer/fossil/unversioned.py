@@ -20,6 +20,7 @@ from outcrop.core.batches import in_batches
 from outcrop.core.model import Skipped, SkipReason
 from outcrop.core.protocols import TransferStore, override
 from outcrop.core.rows import TransferCounts
+from outcrop.core.sqlite_errors import ErrorClasses, translated
 from outcrop.errors import StoreDamaged, StoreError, StoreFull, StoreLocked
 from outcrop.stores.sqlite.connection import transaction
 from outcrop.transfer.blob import FOLDER, check_names
@@ -35,6 +36,7 @@ _READ_BYTES = 16 << 20
 # Room for a whole batch: a cache that spills locks every reader out long before the transaction ends.
 _CACHE_KIB = 256 << 10
 
+_ERRORS = ErrorClasses(locked=StoreLocked, denied=StoreFull, damaged=StoreDamaged, other=StoreError)
 _OURS = f"name GLOB '{FOLDER}*'"
 # ``hash-policy`` from which on Fossil names new content by SHA3-256.
 _POLICY_SHA3 = 2
@@ -134,7 +136,7 @@ class FossilTransfer(TransferStore):
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
         """A short connection; SQLite's errors come out in our words."""
-        try:
+        with translated(str(self._path), _ERRORS, "Look at: fossil test-integrity"):
             database = sqlite3.connect(
                 f"{self._path.absolute().as_uri()}?mode=rw",
                 uri=True,
@@ -146,21 +148,6 @@ class FossilTransfer(TransferStore):
                 yield database
             finally:
                 database.close()
-        except sqlite3.OperationalError as error:
-            raise _explain(error, self._path) from error
-        except sqlite3.DatabaseError as error:
-            raise StoreDamaged(f"{self._path} is damaged ({error})", "Look at: fossil test-integrity") from error
-
-
-def _explain(error: sqlite3.OperationalError, path: Path) -> StoreError:
-    words = str(error)
-    if "locked" in words or "busy" in words:
-        return StoreLocked(f"{path} is in use by another program", "Try again in a moment")
-    if "full" in words or "disk I/O" in words:
-        return StoreFull(f"{path} could not be written ({words})", "Free some disk space and run the command again")
-    if "readonly" in words or "unable to open" in words:
-        return StoreFull(f"{path} cannot be written ({words})", "Check the permissions of the file and its folder")
-    return StoreError(f"{path} could not be used ({words})")
 
 
 def _select(

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from outcrop.core.model import Answer, Kind, Mode
 from outcrop.errors import OutcropError, UsageError
-from outcrop.search.spelling import corrected
+from outcrop.search.parse import replace_words
 from outcrop.surfaces.render import explain, harmless_line, outcome
 from outcrop.surfaces.web.http import Request, Response
 from outcrop.surfaces.web.pages.cards import OTHER_PATHS, Card, card, copy_link, place_of
@@ -162,7 +162,7 @@ def _results(site: Site, links: Links, request: Request, asked: Asked) -> Result
     copies = [hit.copies[:OTHER_PATHS] for hit in answer.hits]
     places = [place_of(hit) for hit in answer.hits] + [place_of(copy) for each in copies for copy in each]
     # What is opened from here marks what was searched for, and leads back to it.
-    query = corrected(asked.query, answer.corrected)
+    query = replace_words(asked.query, answer.corrected)
     filters = urlencode([(name, value) for name, value in request.params if value and name not in ("q", "token")])
     linked = iter(links.of(places, query, filters[:LONGEST_FILTERS]))
     titles = list(islice(linked, len(answer.hits)))
