@@ -25,7 +25,7 @@ from outcrop.text.transcripts import is_silent
 __all__ = ["CEILING", "VERSION", "chunk", "format_of", "passage"]
 
 # Raised with every change of boundaries or names: an index made by another version is made anew.
-VERSION = 1
+VERSION = 2
 
 _BY_KIND = {
     Kind.WIKI: "wiki",

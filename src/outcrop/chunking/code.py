@@ -5,10 +5,12 @@ Only rows are taken from the parse tree, never bytes: nothing depends on how the
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from outcrop.chunking import grammars, regex_outline
 from outcrop.chunking.pack import Definition, pack
@@ -16,6 +18,8 @@ from outcrop.chunking.rows import Slice, TextRows
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query
+
+log = logging.getLogger(__name__)
 
 # Seconds of processor time that a parse may take before its pace is judged.
 PATIENCE = 0.5
@@ -30,6 +34,9 @@ LONGEST_LINE = 20_000
 # Characters of one name.
 LONGEST_NAME = 150
 
+# Bytes up to which a text is handed to the parser whole. A larger one is read in blocks, because only then can a slow
+# parse be stopped; tree-sitter 0.26 never frees those blocks.
+_UNWATCHED = 1 << 14
 _BLOCK = 1 << 11
 _CPP = re.compile(
     r"^\s*(class\s+\w+[^;]*$|namespace\b|template\s*<|using\s+\w|(public|private|protected)\s*:)", re.MULTILINE
@@ -40,8 +47,6 @@ _STATEMENTS = ("_statement", "call", "lexical_declaration", "variable_declaratio
 _FUNCTION = re.compile(
     r"func|method|constructor|accessor|value_def|bind|proc|subroutine|lexical|variable|assign|expression"
 )
-# Written in more dialects than one grammar knows: where it stumbles, patterns see more.
-_DIALECTS = frozenset({"sql", "css", "scss"})
 _SETTINGS = frozenset({"json", "yaml", "toml"})
 _JAVASCRIPTS = frozenset({"javascript", "typescript", "tsx"})
 _QUOTES = "\"'`"
@@ -90,17 +95,21 @@ def _parse(ruler: TextRows, language: str) -> tuple[list[Definition], set[int]] 
     parser, query = tools
     # A NUL ends the text for most lexers; a lone surrogate has no UTF-8 form. Rows stay the same.
     data = ruler.text.replace("\0", " ").encode("utf-8", "replace")
-    begun = time.thread_time()
+    if len(data) <= _UNWATCHED:
+        tree = parser.parse(data)
+    else:
+        begun = time.thread_time()
 
-    def too_slow(offset: int, _error: bool) -> bool:
-        return time.thread_time() - begun > PATIENCE + offset / PACE
+        def too_slow(offset: int, _error: bool) -> bool:
+            return time.thread_time() - begun > PATIENCE + offset / PACE
 
-    try:
-        tree = parser.parse(lambda offset, _: data[offset : offset + _BLOCK], progress_callback=too_slow)
-    except ValueError:
-        parser.reset()
-        return None
-    if language in _DIALECTS and tree.root_node.has_error:
+        try:
+            tree = parser.parse(lambda offset, _: data[offset : offset + _BLOCK], progress_callback=too_slow)
+        except ValueError:
+            parser.reset()
+            return None
+    # Dialects of CSS are many: where the grammar stumbles, patterns see more.
+    if language == "css" and tree.root_node.has_error:
         return None
     return _read(ruler, language, query, tree.root_node, data)
 
@@ -167,7 +176,7 @@ def _receiver(text: str, language: str) -> str:
 
 
 def _spell(raw: str, language: str) -> str:
-    if language in {"css", "scss", "make"}:
+    if language in {"css", "make"}:
         return " ".join(raw.split())[:LONGEST_NAME]
     if raw[:1] in _QUOTES and len(raw) > 1:
         return raw.strip(_QUOTES)[:LONGEST_NAME]
@@ -192,12 +201,15 @@ def _tools(language: str) -> tuple[Parser, Query] | None:
         return None
     try:
         # Searching needs no parser, and start-up should not pay for one: only the grammar asked for is loaded.
-        from tree_sitter import Parser, Query
-        from tree_sitter_language_pack import SupportedLanguage, get_language
+        from tree_sitter import Language, Parser, Query
 
-        grammar = get_language(cast("SupportedLanguage", language))
+        module, function = grammars.ENTRY_POINTS.get(language, (f"tree_sitter_{language}", "language"))
+        grammar = Language(getattr(import_module(module), function)())
         return Parser(grammar), Query(grammar, source)
-    except (ImportError, LookupError, OSError, ValueError):
+    except (ImportError, AttributeError, OSError, TypeError, ValueError) as error:
+        log.warning(
+            "%s files are cut by patterns: their grammar does not load (%s); reinstall Outcrop", language, error
+        )
         return None
 
 

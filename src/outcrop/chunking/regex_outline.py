@@ -8,8 +8,11 @@ it ends where the next begins.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 
 from outcrop.chunking.pack import Definition
 from outcrop.chunking.rows import TextRows
@@ -27,6 +30,11 @@ class Outline:
         flat: Definitions do not nest and last until the next one.
         ignore_case: Keywords may be in capitals.
         section: What begins a stretch of documentation, which lasts until the next such line.
+        outermost: Definitions begin in the first column only.
+        clauses: Neighbours of one name (a signature and its equations) are one definition.
+        listed: A list of names may take several lines, each but the last with a comma at its end.
+        ending: The line that ends a definition, where indentation does not say it.
+        block: What opens and what closes a comment of several lines.
     """
 
     pattern: str
@@ -34,11 +42,36 @@ class Outline:
     flat: bool = False
     ignore_case: bool = False
     section: str | None = None
+    outermost: bool = False
+    clauses: bool = False
+    listed: bool = False
+    ending: str | None = None
+    block: tuple[str, str] | None = None
 
 
 _MODIFIERS = (
     r"(?:(?:export|default|declare|pub(?:\([^)]*\))?|public|private|protected|internal|static|final|abstract|async|override|"
     r"sealed|open|data|case|unsafe|const|virtual|inline|extern|local|readonly|partial|implicit|lazy)\s+)*"
+)
+
+# Any form in the first column begins; those that define have a name.
+_LISP = Outline(
+    r"#?\((?:(?:[\w.-]+/)?(?:cl-|pcase-|ert-)?(?:def[\w*!?+-]*|ns|struct|module[*+]?)\s+(?:\^\S+\s+)*['(]*(?P<name>[^\s()\[\]\"']+))?",
+    comment=";",
+    flat=True,
+    outermost=True,
+)
+_CSS = Outline(
+    r"@(?:mixin|function)\s+(?P<mixin>[\w-]+)[^{]*\{|(?P<name>[^\s{};/][^{};]*?)\s*\{",
+    comment=r"/\*|\*|//",
+    listed=True,
+)
+_OCAML = Outline(
+    r"(?:let(?:%\w+|\*)?(?:\s+rec)?|and(?:\s+type)?|module(?:\s+type|\s+rec)?|type(?:\s+nonrec)?|class(?:\s+type|\s+virtual)*"
+    r"|exception|external|val|method!?(?:\s+(?:private|virtual))*)\s+"
+    r"(?:[(\[][^)\]=]*[)\]]\s+|(?:[+-]?'\w+)\s+)?(?:\(\s*(?P<operator>[^\w\s()]+)\s*\)|(?P<name>[A-Za-z_][\w']*))(?!.*\sin\s*$)",
+    comment=";;",
+    block=("(*", "*)"),
 )
 
 # By language; ``generic`` serves every other.
@@ -103,14 +136,57 @@ OUTLINES: dict[str, Outline] = {
     "toml": Outline(r"\[+(?P<name>[^\]]+)\]+", comment="#", flat=True),
     "yaml": Outline(r"""["']?(?P<name>[\w./-]+)["']?:(?:\s|$)""", comment="#"),
     "json": Outline(r'"(?P<name>[^"]+)"\s*:'),
-    "r": Outline(r"(?P<name>[\w.]+)\s*(?:<-|=)\s*function\b", comment="#"),
+    "r": Outline(
+        r"[\"'`]?(?P<name>[^\s\"'`<=(]+(?:<-)?)[\"'`]?\s*(?:<<?-|=)\s*(?:function\b|\\\(|$)"
+        r"|(?:\w+::)?(?:setClass|setMethod|setGeneric|setRefClass|R6Class|test_that|describe)\(\s*(?:\"(?P<title>[^\"]+)|'(?P<quoted>[^']+))",
+        comment="#",
+    ),
+    "erlang": Outline(
+        r"(?P<name>[a-z][\w@]*)\s*\(|'(?P<quoted>[^']+)'\s*\(|-(?:spec|callback)\s+(?P<spec>[a-z][\w@]*)"
+        r"|-(?:record|type|opaque|define|nominal)\s*\(?\s*(?P<type>\w+)|-(?P<attribute>)\w+",
+        comment="%|-doc",
+        flat=True,
+        outermost=True,
+        clauses=True,
+    ),
+    "elm": Outline(
+        r"(?:type\s+(?:alias\s+)?|port\s+(?!module))?(?P<name>(?!module|import|port|type)[A-Za-z]\w*)\s*(?::(?!:)|(?:[^=:]*)=(?!=)|$)"
+        r"|(?P<head>)(?:module|port module|import)\b",
+        comment="--",
+        flat=True,
+        outermost=True,
+        clauses=True,
+        block=("{-", "-}"),
+    ),
+    **dict.fromkeys(("ocaml", "ocaml_interface"), _OCAML),
+    "fsharp": Outline(
+        r"(?:(?:static|abstract|override|default|private|internal|public)\s+)*"
+        r"(?:let|and|member|abstract|override|default|type|module|namespace|val|exception)!?\s+"
+        r"(?:(?:inline|rec|private|internal|public|mutable|global|member)\s+)*(?:\w+\.(?=[A-Za-z(`])(?!.*\bnamespace))?"
+        r"(?:``(?P<quoted>[^`]+)``|\(\s*(?P<operator>[^\w\s()]+)\s*\)|(?P<name>[A-Za-z_][\w'.]*))",
+        comment=r"//|\[<",
+        block=("(*", "*)"),
+    ),
+    "fish": Outline(rf"function\s+(?:--\S+\s+)*{_NAME}", comment="#"),
+    "gdscript": Outline(rf"(?:static\s+)?(?:func|class|enum|class_name)\s+{_NAME}", comment="#|@"),
+    "gleam": Outline(rf"(?:pub\s+)?(?:opaque\s+)?(?:fn|type|const)\s+{_NAME}", comment="//|@"),
+    "cmake": Outline(rf"(?:function|macro)\s*\(\s*{_NAME}", comment="#", ignore_case=True),
+    "proto": Outline(rf"(?:message|service|enum|extend|oneof|rpc)\s+{_NAME}"),
+    "thrift": Outline(rf"(?:struct|service|enum|union|exception|senum)\s+{_NAME}", comment=r"#|//|/\*|\*"),
+    "solidity": Outline(
+        rf"(?:abstract\s+)?(?:contract|interface|library|function|modifier|struct|enum|event|error)\s+{_NAME}"
+        r"|(?P<special>constructor|receive|fallback)\s*\("
+    ),
     "perl": Outline(
         rf"(?:sub|package|method|class|role)\s+{_NAME}", comment="#", section=r"=(?:head\d\s+(?P<name>.+)|cut\b)"
     ),
     "julia": Outline(rf"(?:function|macro|module|(?:mutable\s+)?struct|abstract\s+type)\s+{_NAME}", comment='#|"""'),
     "fortran": Outline(
-        rf"(?:(?:pure|elemental|recursive|integer|real|logical|module)\s+)*(?:subroutine|function|module|program)\s+{_NAME}",
-        comment="!",
+        r"(?:(?:pure|impure|elemental|recursive|module|(?:double\s+)?(?:integer|real|logical|complex|character|precision|type|class)"
+        r"(?:\s*\*\s*\d+|\s*\([^)]*\))?)\s+)*(?:subroutine|function|module(?!\s+procedure)|program|submodule\s*\([^)]*\))\s+(?P<name>\w+)"
+        r"|type\s*(?:,[^:!]*)?::\s*(?P<type>\w+)|type\s+(?P<plain>(?!is\b)\w+)\s*$|(?:abstract\s+)?interface\b\s*(?P<generic>\w*)",
+        comment=r"!|#|[c*]\s",
+        ending=r"end\s*(?:(?:subroutine|function|program|module|submodule|interface|type|procedure)\b.*)?(?:!.*)?$",
         ignore_case=True,
     ),
     "sql": Outline(
@@ -120,9 +196,9 @@ OUTLINES: dict[str, Outline] = {
         flat=True,
         ignore_case=True,
     ),
-    "css": Outline(r"(?P<name>[^\s{};/][^{};]*?)\s*\{", comment=r"/\*|\*|//|[^{};]+,$"),
+    **dict.fromkeys(("css", "scss"), _CSS),
     "haskell": Outline(r"(?P<name>[a-z_][\w']*)\s+(?:::|[^=]*=)|(?:data|class|instance|newtype|type)\s+(?P<type>\w+)"),
-    "clojure": Outline(rf"\((?:def\w*|ns|define)\s+\(?{_NAME}", comment=";"),
+    **dict.fromkeys(("clojure", "scheme", "racket", "commonlisp", "elisp"), _LISP),
     "hcl": Outline(r'(?P<name>\w+(?:\s+"[^"]+")*)\s*\{'),
     "make": Outline(r"(?P<name>[\w./%-]+)\s*:(?!=)", comment="#"),
     "generic": Outline(
@@ -135,14 +211,17 @@ OUTLINES: dict[str, Outline] = {
     ),
 }
 
-_ALIKE = {"scss": "css", "scheme": "clojure", "racket": "clojure", "commonlisp": "clojure", "elisp": "clojure"}
 _FUNCTION = re.compile(r"\b(def|fun|func|function|fn|sub|proc|method|procedure|subroutine|macro)\b", re.IGNORECASE)
 _KEYWORDS = frozenset("if else for while switch return catch do elif when unless until case with and or not in".split())
 
 
+# The last line of a head that takes several, before the body.
+_HEAD_END = re.compile(r"\s*\).*(?:[{=:]|->|\b(?:begin|do|then|is))\s*$")
+
+
 def outline_of(language: str) -> Outline:
     """The outline of a language, or the generic one."""
-    return OUTLINES.get(_ALIKE.get(language, language), OUTLINES["generic"])
+    return OUTLINES.get(language, OUTLINES["generic"])
 
 
 def find(ruler: TextRows, language: str) -> tuple[list[Definition], set[int]]:
@@ -158,27 +237,40 @@ def find(ruler: TextRows, language: str) -> tuple[list[Definition], set[int]]:
         docs, ruler = _sections(ruler, outline.section)
     else:
         docs = []
-    starts: list[tuple[int, str | None]] = []
+    starts: list[tuple[int, int, str | None]] = []
     leads: set[int] = set()
+    listed: list[str] = []
+    opened = False
     for row, line in enumerate(ruler.rows):
         bare = line.strip()
         if not bare:
             continue
-        found = begins.match(bare)
+        if outline.block and (opened or bare.startswith(outline.block[0])):
+            leads.add(row)
+            opened = outline.block[1] not in bare
+            continue
+        found = begins.match(line if outline.outermost else bare)
         if found:
             name = next((group for group in found.groupdict().values() if group), None)
             if name is None or name.lower() not in _KEYWORDS:
-                starts.append((row, name.strip("\"'").rstrip(":.") if name else None))
+                names = " ".join([*listed, name.strip("\"'").rstrip(":.")]) if name else None
+                starts.append((row - len(listed), row, names))
+                listed = []
                 continue
         if comment.match(bare):
             leads.add(row)
+        listed = [*listed, bare] if outline.listed and bare.endswith(",") else []
     if outline.flat:
-        edges = [*(row for row, _ in starts), len(ruler)][1:]
-        return [_flat(ruler, a, b, name, leads) for (a, name), b in zip(starts, edges, strict=True)], leads
-    marks = {row for row, _ in starts}
+        if outline.clauses:
+            starts = [next(same) for _, same in groupby(starts, key=itemgetter(2))]
+        edges = [*(first for first, _, _ in starts), len(ruler)][1:]
+        return [_flat(ruler, a, b, name, leads) for (a, _, name), b in zip(starts, edges, strict=True)], leads
+    if outline.ending:
+        return list(_ended(ruler, starts, re.compile(outline.ending, re.IGNORECASE))), leads
+    marks = {first for first, _, _ in starts}
     nested = (
-        Definition(row, _last(ruler, row, marks), name, _FUNCTION.search(ruler.rows[row]) is not None)
-        for row, name in starts
+        Definition(first, _last(ruler, head, marks, comment), name, _FUNCTION.search(ruler.rows[head]) is not None)
+        for first, head, name in starts
     )
     return [*docs, *nested], leads
 
@@ -188,6 +280,20 @@ def _flat(ruler: TextRows, first: int, stop: int, name: str | None, leads: set[i
     while stop > first + 1 and stop < len(ruler) and (stop - 1 in leads or ruler.blank(stop - 1)):
         stop -= 1
     return Definition(first, stop - 1, name)
+
+
+def _ended(ruler: TextRows, starts: list[tuple[int, int, str | None]], ending: re.Pattern[str]) -> Iterator[Definition]:
+    """Definitions that nest like brackets; one without an end lasts until the end of the text."""
+    names = {head: name for _, head, name in starts}
+    opened: list[int] = []
+    for row, line in enumerate(ruler.rows):
+        if row in names:
+            opened.append(row)
+        elif opened and ending.match(line.strip()):
+            first = opened.pop()
+            yield Definition(first, row, names[first], _FUNCTION.search(ruler.rows[first]) is not None)
+    for first in opened:
+        yield Definition(first, len(ruler) - 1, names[first])
 
 
 def _sections(ruler: TextRows, pattern: str) -> tuple[list[Definition], TextRows]:
@@ -209,7 +315,7 @@ def _compiled(outline: Outline) -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile(outline.pattern, flags), re.compile(outline.comment, re.IGNORECASE)
 
 
-def _last(ruler: TextRows, first: int, marks: set[int]) -> int:
+def _last(ruler: TextRows, first: int, marks: set[int], comment: re.Pattern[str]) -> int:
     """The last row of what begins at ``first``, by indentation."""
     margin = ruler.indent(first)
     last = first
@@ -222,11 +328,17 @@ def _last(ruler: TextRows, first: int, marks: set[int]) -> int:
             continue
         if row in marks:
             break
+        if comment.match(ruler.rows[row].lstrip()):
+            continue
+        if ruler.indent(row) == margin and _HEAD_END.match(ruler.rows[row]):
+            last = row
+            continue
         if ruler.closer(row):
             if ruler.indent(row) == margin:
                 return row
             break
-        if ruler.rows[row].strip() in {"{", "begin", "BEGIN"} and not bodied:
+        bare = ruler.rows[row].strip()
+        if bare in {"{", "begin", "BEGIN"} and not bodied:
             last = row
             continue
         break

@@ -44,6 +44,7 @@ _CLOSER = re.compile(
     |\s*</[\w-]+>\s*;?$
     |\W*(end|fi|done|esac|endif|endfunction|endmodule|endclass|endmacro|endforeach|endwhile)\b[\s;,.)}\]]*$
     |\s*end[ \t]+\w+([ \t]+[\w.]+)?[ \t;]*$                        # Fortran, Ada: end subroutine s
+    |\s*end(function|macro|if|foreach|while|block)\s*\([^()]*\)\s*$   # CMake
     |\s*[#]\s*(endif|endregion)\b.*$
     |\s*\}[;\s]*(//|/\*|\#).*$                                     # } // namespace
     """,
