@@ -1,6 +1,6 @@
 """Artifacts to chunks. Boundaries depend on the text, its format and :data:`VERSION`, and on nothing else.
 
-``ruler.py`` weighs rows and finds the best cut; ``pack.py`` turns nested definitions into slices; ``code.py`` and
+``rows.py`` weighs rows and finds the best cut; ``pack.py`` turns nested definitions into slices; ``code.py`` and
 ``outline.py`` find the definitions, ``markup.py`` the sections, ``notebook.py`` the cells, ``timed.py`` what is said
 when; ``windows.py`` has the rest.
 """

@@ -59,17 +59,17 @@ def cut_code(text: str, language: str) -> list[Slice]:
         text: The whole file, or one cell.
         language: Name of the format.
     """
-    ruler = TextRows(text)
-    return pack(ruler, *find(ruler, language))
+    rows = TextRows(text)
+    return pack(rows, *find(rows, language))
 
 
-def find(ruler: TextRows, language: str) -> tuple[list[Definition], set[int]]:
+def find(rows: TextRows, language: str) -> tuple[list[Definition], set[int]]:
     """Definitions of a text, and the rows that hold only comments, decorators or attributes."""
-    language = _settle(ruler.text, language)
+    language = _settle(rows.text, language)
     if language == "component":
-        return _find_in_component(ruler)
-    parsed = _parse(ruler, language)
-    return regex_outline.find(ruler, language) if parsed is None else parsed
+        return _find_in_component(rows)
+    parsed = _parse(rows, language)
+    return regex_outline.find(rows, language) if parsed is None else parsed
 
 
 def has_grammar(language: str) -> bool:
@@ -88,13 +88,13 @@ def _settle(text: str, language: str) -> str:
     return language
 
 
-def _parse(ruler: TextRows, language: str) -> tuple[list[Definition], set[int]] | None:
+def _parse(rows: TextRows, language: str) -> tuple[list[Definition], set[int]] | None:
     tools = _tools(language)
-    if tools is None or any(len(row) > LONGEST_LINE for row in ruler.rows):
+    if tools is None or any(len(row) > LONGEST_LINE for row in rows):
         return None
     parser, query = tools
     # A NUL ends the text for most lexers; a lone surrogate has no UTF-8 form. Rows stay the same.
-    data = ruler.text.replace("\0", " ").encode("utf-8", "replace")
+    data = rows.text.replace("\0", " ").encode("utf-8", "replace")
     if len(data) <= _UNWATCHED:
         tree = parser.parse(data)
     else:
@@ -111,10 +111,10 @@ def _parse(ruler: TextRows, language: str) -> tuple[list[Definition], set[int]] 
     # Dialects of CSS are many: where the grammar stumbles, patterns see more.
     if language == "css" and tree.root_node.has_error:
         return None
-    return _read(ruler, language, query, tree.root_node, data)
+    return _read(rows, language, query, tree.root_node, data)
 
 
-def _read(ruler: TextRows, language: str, query: Query, root: Node, data: bytes) -> tuple[list[Definition], set[int]]:
+def _read(rows: TextRows, language: str, query: Query, root: Node, data: bytes) -> tuple[list[Definition], set[int]]:
     from tree_sitter import QueryCursor  # here for the reason given in _tools
 
     definitions: dict[tuple[int, int], Definition] = {}
@@ -122,7 +122,7 @@ def _read(ruler: TextRows, language: str, query: Query, root: Node, data: bytes)
     for _, captures in QueryCursor(query).matches(root):
         for node in captures.get("lead", ()):
             first, column = node.start_point
-            line = ruler.rows[first]
+            line = rows[first]
             if len(line) - len(line.lstrip()) >= column:
                 leads.update(range(first, _last_row(node) + 1))
         for node in (*captures.get("def", ()), *captures.get("value", ())):
@@ -213,30 +213,30 @@ def _tools(language: str) -> tuple[Parser, Query] | None:
         return None
 
 
-def _find_in_component(ruler: TextRows) -> tuple[list[Definition], set[int]]:
+def _find_in_component(rows: TextRows) -> tuple[list[Definition], set[int]]:
     """A Vue, Svelte or Astro file: its sections, and the definitions of its scripts.
 
     The script is parsed with everything else blanked out, so that rows stay what they are.
     """
     definitions: list[Definition] = []
-    scripts = [False] * len(ruler)
+    scripts = [False] * len(rows)
     row = 0
-    while row < len(ruler):
-        opened = _SECTION.match(ruler.rows[row])
+    while row < len(rows):
+        opened = _SECTION.match(rows[row])
         if not opened:
             row += 1
             continue
         closing = f"</{opened[1]}>"
         last = row
-        while last < len(ruler) - 1 and not ruler.rows[last].startswith(closing) and closing not in ruler.rows[row]:
+        while last < len(rows) - 1 and not rows[last].startswith(closing) and closing not in rows[row]:
             last += 1
         definitions.append(Definition(row, last, opened[1]))
         if opened[1] == "script":
             scripts[row + 1 : last] = [True] * max(last - row - 1, 0)
         row = last + 1
-    if ruler.rows[0].strip() == "---":
-        fence = next((n for n in range(1, len(ruler)) if ruler.rows[n].strip() == "---"), 1)
+    if rows[0].strip() == "---":
+        fence = next((n for n in range(1, len(rows)) if rows[n].strip() == "---"), 1)
         scripts[1:fence] = [True] * (fence - 1)
-    script = TextRows("\n".join(line if inside else "" for line, inside in zip(ruler.rows, scripts, strict=True)))
+    script = TextRows("\n".join(line if inside else "" for line, inside in zip(rows, scripts, strict=True)))
     inner, leads = find(script, "typescript")
     return [*definitions, *inner], leads

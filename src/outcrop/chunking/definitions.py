@@ -50,8 +50,8 @@ def _named(text: str, form: str) -> Iterator[tuple[str, int, int]]:
     if form in headings.FORMATS:
         yield from _sections(text, form)
     elif form not in _UNNAMED:
-        ruler = TextRows(text)
-        yield from _definitions(nest(ruler, *code.find(ruler, form)))
+        rows = TextRows(text)
+        yield from _definitions(nest(rows, *code.find(rows, form)))
 
 
 def _sections(text: str, form: str) -> Iterator[tuple[str, int, int]]:

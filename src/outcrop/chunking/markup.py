@@ -45,12 +45,12 @@ def cut_markup(text: str, language: str, above: Trail = ()) -> list[Slice]:
     layout = headings.read(text, language)
     lines = [0, *(m.end() for m in re.finditer("\n", text)), len(text)]
     cuts = [lines[heading.line] + heading.offset for heading in layout.headings if heading.offset]
-    ruler = TextRows(text, cuts)
+    rows = TextRows(text, cuts)
     # Where lines are cut further (HTML on one line), rows are no longer lines, and there is nothing solid to guard.
     cost = prose_cost if cuts else guarded(prose_cost, layout.solid)
     slices: list[Slice] = []
-    for section in _tidy(_sections(ruler, lines, layout, above)):
-        slices += ruler.slices(section.first, section.stop, JOINT.join(section.trail) or None, cost)
+    for section in _tidy(_sections(rows, lines, layout, above)):
+        slices += rows.slices(section.first, section.stop, JOINT.join(section.trail) or None, cost)
     return slices
 
 
@@ -68,8 +68,8 @@ def cut_posts(text: str) -> list[Slice]:
         del posts[0]
     slices: list[Slice] = []
     for start, stop in posts:
-        ruler = TextRows(text[start:stop])
-        slices += [(start + a, start + b, name) for a, b, name in ruler.slices(0, len(ruler), name, prose_cost)]
+        rows = TextRows(text[start:stop])
+        slices += [(start + a, start + b, name) for a, b, name in rows.slices(0, len(rows), name, prose_cost)]
     return slices
 
 
@@ -86,8 +86,8 @@ def trail_after(text: str, above: Trail) -> Trail:
     return tuple(trail)
 
 
-def _sections(ruler: TextRows, lines: list[int], layout: Layout, above: Trail) -> list[_Section]:
-    row_at = {offset: row for row, offset in enumerate(ruler.starts[:-1])}
+def _sections(rows: TextRows, lines: list[int], layout: Layout, above: Trail) -> list[_Section]:
+    row_at = {offset: row for row, offset in enumerate(rows.starts[:-1])}
     prefix = tuple(title for title in above if title)
     trail: list[tuple[int, str]] = []
     if layout.title and all(heading.level > 1 for heading in layout.headings):
@@ -102,10 +102,10 @@ def _sections(ruler: TextRows, lines: list[int], layout: Layout, above: Trail) -
             (row_at[lines[heading.line] + heading.offset], heading.lines, (*prefix, *(title for _, title in trail)))
         )
     sections: list[_Section] = []
-    for (first, height, names), (stop, *_) in zip(marks, [*marks[1:], (len(ruler), 0, ())], strict=True):
-        if not ruler.blank_between(first, stop):
-            weight = ruler.weight(first, stop)
-            empty = height > 0 and ruler.blank_between(min(first + height, stop), stop)
+    for (first, height, names), (stop, *_) in zip(marks, [*marks[1:], (len(rows), 0, ())], strict=True):
+        if not rows.blank_between(first, stop):
+            weight = rows.weight(first, stop)
+            empty = height > 0 and rows.blank_between(min(first + height, stop), stop)
             opening = height == 0 and first == 0 and weight < SCRAP
             sections.append(_Section(first, stop, names, weight, empty or opening))
     return sections

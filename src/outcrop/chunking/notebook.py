@@ -76,15 +76,15 @@ def cut_notebook(text: str) -> Iterator[Cell]:
         if part is Part.CODE:
             slices = cut_cell(source, language, name)
         elif part is Part.RAW:
-            ruler = TextRows(source)
-            slices = ruler.slices(0, len(ruler), name, prose_cost)
+            rows = TextRows(source)
+            slices = rows.slices(0, len(rows), name, prose_cost)
         elif kind == "heading":
             # nbformat 3 kept the level beside the text.
             level = cell.get("level")
             depth = level if isinstance(level, int) and level > 0 else 1
             trail = (*trail[: depth - 1], " ".join(source.split()))
-            ruler = TextRows(source)
-            slices = ruler.slices(0, len(ruler), JOINT.join(filter(None, trail)) or None, prose_cost)
+            rows = TextRows(source)
+            slices = rows.slices(0, len(rows), JOINT.join(filter(None, trail)) or None, prose_cost)
         else:
             slices = _cut_prose(source, trail)
             trail = trail_after(source, trail)
@@ -114,8 +114,8 @@ def cut_percent_script(text: str) -> Iterator[Cell]:
                 level = len(heading[1])
                 trail[level - 1 :] = [""] * (level - 1 - len(trail)) + [heading[2].strip()]
         name = JOINT.join(filter(None, trail)) or None
-        ruler = TextRows(piece)
-        slices = ruler.slices(0, len(ruler), name, prose_cost) if prose else cut_cell(piece, "python", name)
+        rows = TextRows(piece)
+        slices = rows.slices(0, len(rows), name, prose_cost) if prose else cut_cell(piece, "python", name)
         shifted = [(start + a, start + b, title) for a, b, title in slices]
         yield Cell(None, Part.DOC if prose else Part.CODE, text, shifted)
 
@@ -128,8 +128,8 @@ def cut_cell(source: str, language: str, name: str | None) -> list[Slice]:
         language: The notebook's language; a cell magic such as ``%%bash`` says otherwise.
         name: What the cell stands under, for the parts that define nothing.
     """
-    ruler = TextRows(source)
-    whole = ruler.slices(0, len(ruler), name, code_cost)
+    rows = TextRows(source)
+    whole = rows.slices(0, len(rows), name, code_cost)
     if len(whole) <= 1:
         return whole
     magic = re.match(r"\s*%%(\w+)", source)
@@ -139,8 +139,8 @@ def cut_cell(source: str, language: str, name: str | None) -> list[Slice]:
 
 def _cut_prose(source: str, trail: Trail) -> list[Slice]:
     """A Markdown cell: whole if it fits (its author made it one), else by its sections."""
-    ruler = TextRows(source)
-    whole = ruler.slices(0, len(ruler), None, prose_cost)
+    rows = TextRows(source)
+    whole = rows.slices(0, len(rows), None, prose_cost)
     if len(whole) > 1:
         return cut_markup(source, "markdown", trail)
     name = JOINT.join(filter(None, trail_after(source, trail))) or None

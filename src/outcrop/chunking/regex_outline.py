@@ -224,24 +224,24 @@ def outline_of(language: str) -> Outline:
     return OUTLINES.get(language, OUTLINES["generic"])
 
 
-def find(ruler: TextRows, language: str) -> tuple[list[Definition], set[int]]:
+def find(rows: TextRows, language: str) -> tuple[list[Definition], set[int]]:
     """Definitions and leading rows of a text.
 
     Args:
-        ruler: The text.
+        rows: The text.
         language: A key of :data:`OUTLINES` or any other language.
     """
     outline = outline_of(language)
     begins, comment = _compiled(outline)
     if outline.section:
-        docs, ruler = _sections(ruler, outline.section)
+        docs, rows = _sections(rows, outline.section)
     else:
         docs = []
     starts: list[tuple[int, int, str | None]] = []
     leads: set[int] = set()
     listed: list[str] = []
     opened = False
-    for row, line in enumerate(ruler.rows):
+    for row, line in enumerate(rows):
         bare = line.strip()
         if not bare:
             continue
@@ -263,50 +263,50 @@ def find(ruler: TextRows, language: str) -> tuple[list[Definition], set[int]]:
     if outline.flat:
         if outline.clauses:
             starts = [next(same) for _, same in groupby(starts, key=itemgetter(2))]
-        edges = [*(first for first, _, _ in starts), len(ruler)][1:]
-        return [_flat(ruler, a, b, name, leads) for (a, _, name), b in zip(starts, edges, strict=True)], leads
+        edges = [*(first for first, _, _ in starts), len(rows)][1:]
+        return [_flat(rows, a, b, name, leads) for (a, _, name), b in zip(starts, edges, strict=True)], leads
     if outline.ending:
-        return list(_ended(ruler, starts, re.compile(outline.ending, re.IGNORECASE))), leads
+        return list(_ended(rows, starts, re.compile(outline.ending, re.IGNORECASE))), leads
     marks = {first for first, _, _ in starts}
     nested = (
-        Definition(first, _last(ruler, head, marks, comment), name, _FUNCTION.search(ruler.rows[head]) is not None)
+        Definition(first, _last(rows, head, marks, comment), name, _FUNCTION.search(rows[head]) is not None)
         for first, head, name in starts
     )
     return [*docs, *nested], leads
 
 
-def _flat(ruler: TextRows, first: int, stop: int, name: str | None, leads: set[int]) -> Definition:
+def _flat(rows: TextRows, first: int, stop: int, name: str | None, leads: set[int]) -> Definition:
     """Up to the next definition, without the comments that stand above that one."""
-    while stop > first + 1 and stop < len(ruler) and (stop - 1 in leads or ruler.blank(stop - 1)):
+    while stop > first + 1 and stop < len(rows) and (stop - 1 in leads or rows.blank(stop - 1)):
         stop -= 1
     return Definition(first, stop - 1, name)
 
 
-def _ended(ruler: TextRows, starts: list[tuple[int, int, str | None]], ending: re.Pattern[str]) -> Iterator[Definition]:
+def _ended(rows: TextRows, starts: list[tuple[int, int, str | None]], ending: re.Pattern[str]) -> Iterator[Definition]:
     """Definitions that nest like brackets; one without an end lasts until the end of the text."""
     names = {head: name for _, head, name in starts}
     opened: list[int] = []
-    for row, line in enumerate(ruler.rows):
+    for row, line in enumerate(rows):
         if row in names:
             opened.append(row)
         elif opened and ending.match(line.strip()):
             first = opened.pop()
-            yield Definition(first, row, names[first], _FUNCTION.search(ruler.rows[first]) is not None)
+            yield Definition(first, row, names[first], _FUNCTION.search(rows[first]) is not None)
     for first in opened:
-        yield Definition(first, len(ruler) - 1, names[first])
+        yield Definition(first, len(rows) - 1, names[first])
 
 
-def _sections(ruler: TextRows, pattern: str) -> tuple[list[Definition], TextRows]:
+def _sections(rows: TextRows, pattern: str) -> tuple[list[Definition], TextRows]:
     """The stretches of documentation, and the text without them, row for row."""
-    marks = [(row, found) for row, line in enumerate(ruler.rows) if (found := re.match(pattern, line))]
-    stops = [*(row for row, _ in marks), len(ruler)][1:]
+    marks = [(row, found) for row, line in enumerate(rows) if (found := re.match(pattern, line))]
+    stops = [*(row for row, _ in marks), len(rows)][1:]
     docs: list[Definition] = []
-    rows = list(ruler.rows)
+    rest = list(rows)
     for (row, found), stop in zip(marks, stops, strict=True):
         if found["name"]:
             docs.append(Definition(row, stop - 1, found["name"].strip()))
-            rows[row:stop] = [""] * (stop - row)
-    return docs, TextRows("\n".join(rows))
+            rest[row:stop] = [""] * (stop - row)
+    return docs, TextRows("\n".join(rest))
 
 
 @cache
@@ -315,29 +315,29 @@ def _compiled(outline: Outline) -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile(outline.pattern, flags), re.compile(outline.comment, re.IGNORECASE)
 
 
-def _last(ruler: TextRows, first: int, marks: set[int], comment: re.Pattern[str]) -> int:
+def _last(rows: TextRows, first: int, marks: set[int], comment: re.Pattern[str]) -> int:
     """The last row of what begins at ``first``, by indentation."""
-    margin = ruler.indent(first)
+    margin = rows.indent(first)
     last = first
     bodied = False
-    for row in range(first + 1, len(ruler)):
-        if ruler.blank(row):
+    for row in range(first + 1, len(rows)):
+        if rows.blank(row):
             continue
-        if ruler.indent(row) > margin:
+        if rows.indent(row) > margin:
             last, bodied = row, True
             continue
         if row in marks:
             break
-        if comment.match(ruler.rows[row].lstrip()):
+        if comment.match(rows[row].lstrip()):
             continue
-        if ruler.indent(row) == margin and _HEAD_END.match(ruler.rows[row]):
+        if rows.indent(row) == margin and _HEAD_END.match(rows[row]):
             last = row
             continue
-        if ruler.closer(row):
-            if ruler.indent(row) == margin:
+        if rows.closer(row):
+            if rows.indent(row) == margin:
                 return row
             break
-        bare = ruler.rows[row].strip()
+        bare = rows[row].strip()
         if bare in {"{", "begin", "BEGIN"} and not bodied:
             last = row
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 
@@ -67,17 +67,23 @@ class TextRows:
 
     def __init__(self, text: str, cuts: Iterable[int] = ()) -> None:
         self.text = text
-        self.rows = text.split("\n")
-        self.starts = [0, *accumulate(len(row) + 1 for row in self.rows)]
+        self._rows = text.split("\n")
+        self.starts = [0, *accumulate(len(row) + 1 for row in self._rows)]
         extra = {cut for cut in cuts if 0 < cut < len(text)}.difference(self.starts)
         if extra:
             self.starts = sorted(extra.union(self.starts))
-            self.rows = [text[a:b].removesuffix("\n") for a, b in pairwise(self.starts)]
+            self._rows = [text[a:b].removesuffix("\n") for a, b in pairwise(self.starts)]
         self.starts[-1] = len(text)
-        self.sums = [0, *accumulate(max(count(row), len(row) // CHARS_PER_TOKEN) for row in self.rows)]
+        self.sums = [0, *accumulate(max(count(row), len(row) // CHARS_PER_TOKEN) for row in self._rows)]
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self._rows)
+
+    def __getitem__(self, row: int) -> str:
+        return self._rows[row]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
 
     def weight(self, first: int, stop: int) -> int:
         """Tokens of the rows ``first`` to ``stop``, the last not included."""
@@ -85,7 +91,7 @@ class TextRows:
 
     def blank(self, row: int) -> bool:
         """Whether a row holds white space only."""
-        return not self.rows[row].strip()
+        return not self[row].strip()
 
     def blank_between(self, first: int, stop: int) -> bool:
         """Whether all rows of a stretch are blank."""
@@ -97,7 +103,7 @@ class TextRows:
 
     def closer(self, row: int) -> bool:
         """Whether a row only closes what stands before it: ``}``, ``end``, ``#endif``; blank rows too."""
-        line = self.rows[row]
+        line = self[row]
         return len(line) < 200 and _CLOSER.match(line) is not None
 
     def indent(self, row: int) -> int:
@@ -112,7 +118,7 @@ class TextRows:
 
     @cached_property
     def _indents(self) -> list[int]:
-        leads = (row[: len(row) - len(row.lstrip())] for row in self.rows)
+        leads = (row[: len(row) - len(row.lstrip())] for row in self._rows)
         return [len(lead.expandtabs(4)) if "\t" in lead else len(lead) for lead in leads]
 
     def slices(self, first: int, stop: int, name: str | None, cost: Cost) -> list[Slice]:
@@ -206,14 +212,14 @@ class TextRows:
         return cuts
 
 
-def code_cost(ruler: TextRows, row: int) -> float:
+def code_cost(rows: TextRows, row: int) -> float:
     """A cut in code: best after a blank row and far to the left, never before a closer or after an opener."""
-    if ruler.blank(row):
+    if rows.blank(row):
         return 12.0
-    if ruler.closer(row):
+    if rows.closer(row):
         return 30.0
-    before = ruler.rows[row - 1]
-    cost = min(ruler.indent(row) / ruler.step, 8) * 2.0
+    before = rows[row - 1]
+    cost = min(rows.indent(row) / rows.step, 8) * 2.0
     if _PARAGRAPH.match(before):
         cost += 1.0
     elif before.strip():
@@ -225,17 +231,17 @@ def code_cost(ruler: TextRows, row: int) -> float:
     return cost
 
 
-def prose_cost(ruler: TextRows, row: int) -> float:
+def prose_cost(rows: TextRows, row: int) -> float:
     """A cut in prose: between paragraphs, then between list items or sentences."""
-    if ruler.blank(row):
+    if rows.blank(row):
         return 12.0
-    before = ruler.rows[row - 1]
-    cost = min(ruler.indent(row) / 2, 4)
+    before = rows[row - 1]
+    cost = min(rows.indent(row) / 2, 4)
     if before.strip():
-        cost += 2.0 if re.match(r"\s*([-*+•]|\d+[.)])\s", ruler.rows[row]) else 4.0
+        cost += 2.0 if re.match(r"\s*([-*+•]|\d+[.)])\s", rows[row]) else 4.0
         if not _SENTENCE_END.search(before):
             cost += 4.0
-    elif _introduces(ruler, row):
+    elif _introduces(rows, row):
         cost += 3.0
     return cost
 
@@ -249,17 +255,17 @@ def guarded(cost: Cost, solid: Sequence[tuple[int, int]]) -> Cost:
     """
     begins = [first for first, _ in solid]
 
-    def judge(ruler: TextRows, row: int) -> float:
+    def judge(rows: TextRows, row: int) -> float:
         at = bisect_right(begins, row - 1) - 1
         inside = at >= 0 and solid[at][0] < row < solid[at][1]
-        return cost(ruler, row) + (25.0 if inside else 0.0)
+        return cost(rows, row) + (25.0 if inside else 0.0)
 
     return judge
 
 
-def _introduces(ruler: TextRows, row: int) -> bool:
+def _introduces(rows: TextRows, row: int) -> bool:
     """Whether the paragraph above ends with a colon and so belongs to what follows."""
     above = row - 1
-    while above > 0 and ruler.blank(above):
+    while above > 0 and rows.blank(above):
         above -= 1
-    return ruler.rows[above].rstrip().endswith(":")
+    return rows[above].rstrip().endswith(":")

@@ -39,8 +39,8 @@ def cut_transcript(text: str) -> list[Chunk]:
     for cues in _stretches(parse(text)):
         spoken, starts = _joined(cues)
         ends = [start + len(cue.text) for start, cue in zip(starts, cues, strict=True)]
-        ruler = TextRows(spoken)
-        for start, end, _ in ruler.slices(0, len(ruler), None, prose_cost):
+        rows = TextRows(spoken)
+        for start, end, _ in rows.slices(0, len(rows), None, prose_cost):
             first = bisect_right(ends, start)
             inside = cues[first : max(first + 1, bisect_left(starts, end))]
             chunks.append(

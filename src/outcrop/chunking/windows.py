@@ -18,22 +18,22 @@ def cut_windows(text: str) -> list[Slice]:
     for row in range(len(whole)):
         if whole.weight(row, row + 1) > OVERLAP:
             cuts += whole.parts(row, OVERLAP)
-    ruler = TextRows(text, cuts) if cuts else whole
+    rows = TextRows(text, cuts) if cuts else whole
     slices: list[Slice] = []
     first = 0
-    while first < len(ruler):
-        if ruler.blank(first):
+    while first < len(rows):
+        if rows.blank(first):
             first += 1
             continue
-        stop = max(bisect_right(ruler.sums, ruler.sums[first] + CEILING) - 1, first + 1)
-        start = ruler.starts[first]
+        stop = max(bisect_right(rows.sums, rows.sums[first] + CEILING) - 1, first + 1)
+        start = rows.starts[first]
         # A word that is cut in two weighs more in one piece than the sum says.
-        while cuts and stop > first + 1 and count(text[start : ruler.starts[stop]]) > CEILING:
+        while cuts and stop > first + 1 and count(text[start : rows.starts[stop]]) > CEILING:
             stop -= 1
-        slices.append((start, start + len(text[start : ruler.starts[stop]].rstrip()), None))
-        if ruler.blank_between(stop, len(ruler)):
+        slices.append((start, start + len(text[start : rows.starts[stop]].rstrip()), None))
+        if rows.blank_between(stop, len(rows)):
             break
         # At least one row forward, and never past the end of this window.
-        back = bisect_left(ruler.sums, ruler.sums[stop] - OVERLAP)
+        back = bisect_left(rows.sums, rows.sums[stop] - OVERLAP)
         first = min(max(back, first + 1), stop)
     return slices
