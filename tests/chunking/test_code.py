@@ -383,7 +383,7 @@ def test_two_definitions_on_one_line_do_not_confuse() -> None:
 
 def test_without_a_grammar_the_patterns_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("outcrop.chunking.grammars.QUERIES", {})
-    code._tools.cache_clear()
+    code._load_grammar.cache_clear()
     try:
         for path, source, line, names in CASES:
             if path.endswith((".py", ".go", ".rs", ".java", "a.rb", ".php", ".swift", ".kt", ".scala")):
@@ -392,19 +392,19 @@ def test_without_a_grammar_the_patterns_do(monkeypatch: pytest.MonkeyPatch) -> N
                 wanted = {name.rpartition(".")[2] for name in names} - {"init", "A"}
                 assert wanted <= found, path
     finally:
-        code._tools.cache_clear()
+        code._load_grammar.cache_clear()
 
 
 def test_a_grammar_that_does_not_load_is_said_once_and_patterns_do(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(ENTRY_POINTS, "go", ("no_such_grammar", "language"))
-    code._tools.cache_clear()
+    code._load_grammar.cache_clear()
     try:
         for _ in range(2):
             assert [c.name for c in cut("a.go", "func one() {\n}\n")] == ["one"]
     finally:
-        code._tools.cache_clear()
+        code._load_grammar.cache_clear()
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert "go files are cut by patterns" in record.getMessage()

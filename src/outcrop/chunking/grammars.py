@@ -1,33 +1,24 @@
 """Which nodes of a parse tree are definitions: one tree-sitter query per language.
 
-Captures: ``@def`` is a definition and ``@name`` what it is called; ``@owner`` is a type named outside of it (a Go
-receiver); ``@end`` is a sibling that still belongs to it (a body); ``@value`` is a definition if it is longer than one
-line (a table of constants); ``@lead`` is a comment, decorator or attribute: it
-belongs to the definition directly below. A definition inside another is a candidate for a cut when the outer one is too
-long, nothing more, so it does no harm to name too many.
+Captures: ``@def`` is a definition and ``@name`` its name; ``@owner`` is a type named outside of it (a Go receiver);
+``@end`` is a sibling that belongs to it (a body); ``@value`` is a definition if it is longer than one line (a table of
+constants); ``@lead`` is a comment, decorator or attribute that belongs to the definition directly below. A definition
+inside another is only a place for a cut when the outer one is too long, so it does no harm to name too many.
 """
 
 from __future__ import annotations
 
 
 def named(types: str, name: str = "name: (_)", rest: str = "") -> str:
-    """Patterns for node types whose name is found in the same way.
-
-    Args:
-        types: Node types, divided by spaces.
-        name: The part of the pattern that is the name.
-        rest: What else the node must have.
-    """
+    """Patterns for node types (divided by spaces) whose name is found in the same way."""
     return "\n".join(f"({one} {name} @name {rest}) @def" for one in types.split())
 
 
 def unnamed(types: str) -> str:
-    """Patterns for node types that are a unit but have no name of their own."""
     return "\n".join(f"({one}) @def" for one in types.split())
 
 
 def leads(types: str) -> str:
-    """Patterns for what stands above a definition and belongs to it."""
     return "\n".join(f"({one}) @lead" for one in types.split())
 
 

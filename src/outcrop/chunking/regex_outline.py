@@ -1,8 +1,7 @@
-"""Definitions by pattern, for languages that have no grammar here (Crystal, COBOL …) or whose grammar gave up.
+"""Definitions by pattern, for languages without a grammar (Crystal, COBOL …) and texts on which a parser gives up.
 
-A line that matches begins a definition. Where it ends is read from the indentation, as a person does: at the first line
-that is not deeper, the closing ``end`` or ``}`` included. In flat formats (sections of an ``.ini``, labels in assembly)
-it ends where the next begins.
+A line that matches begins a definition. It ends by indentation: before the first line that is not deeper, its closing
+``end`` or ``}`` included. In flat formats (sections of an ``.ini``, labels in assembly) it ends where the next begins.
 """
 
 from __future__ import annotations
@@ -22,31 +21,27 @@ _NAME = r"(?P<name>[\w.:$!?@~-]+)"
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """How a language looks from afar.
+    """The lines that show how a text of a language is divided."""
 
-    Attributes:
-        pattern: What begins a definition, matched at the start of a line after its indentation.
-        comment: What begins a line that belongs to the definition below it.
-        flat: Definitions do not nest and last until the next one.
-        ignore_case: Keywords may be in capitals.
-        section: What begins a stretch of documentation, which lasts until the next such line.
-        outermost: Definitions begin in the first column only.
-        clauses: Neighbours of one name (a signature and its equations) are one definition.
-        listed: A list of names may take several lines, each but the last with a comma at its end.
-        ending: The line that ends a definition, where indentation does not say it.
-        block: What opens and what closes a comment of several lines.
-    """
-
+    # The beginning of a definition, after the indentation of its line.
     pattern: str
+    # The beginning of a line that belongs to the definition below it.
     comment: str = r"#|//|--|/\*|\*|;|@"
-    flat: bool = False
+    # Opening and closing of a comment of several lines.
+    block_comment: tuple[str, str] | None = None
     ignore_case: bool = False
-    section: str | None = None
+    # Definitions do not nest and last until the next one.
+    flat: bool = False
+    # Definitions begin in the first column only.
     outermost: bool = False
+    # Neighbours of one name (a signature and its equations) are one definition.
     clauses: bool = False
+    # A list of names may take several lines, each but the last with a comma at its end.
     listed: bool = False
+    # The line that ends a definition, where indentation does not show it.
     ending: str | None = None
-    block: tuple[str, str] | None = None
+    # The beginning of a stretch of documentation, which lasts until the next such line.
+    section: str | None = None
 
 
 _MODIFIERS = (
@@ -71,7 +66,7 @@ _OCAML = Outline(
     r"|exception|external|val|method!?(?:\s+(?:private|virtual))*)\s+"
     r"(?:[(\[][^)\]=]*[)\]]\s+|(?:[+-]?'\w+)\s+)?(?:\(\s*(?P<operator>[^\w\s()]+)\s*\)|(?P<name>[A-Za-z_][\w']*))(?!.*\sin\s*$)",
     comment=";;",
-    block=("(*", "*)"),
+    block_comment=("(*", "*)"),
 )
 
 # By language; ``generic`` serves every other.
@@ -156,7 +151,7 @@ OUTLINES: dict[str, Outline] = {
         flat=True,
         outermost=True,
         clauses=True,
-        block=("{-", "-}"),
+        block_comment=("{-", "-}"),
     ),
     **dict.fromkeys(("ocaml", "ocaml_interface"), _OCAML),
     "fsharp": Outline(
@@ -165,7 +160,7 @@ OUTLINES: dict[str, Outline] = {
         r"(?:(?:inline|rec|private|internal|public|mutable|global|member)\s+)*(?:\w+\.(?=[A-Za-z(`])(?!.*\bnamespace))?"
         r"(?:``(?P<quoted>[^`]+)``|\(\s*(?P<operator>[^\w\s()]+)\s*\)|(?P<name>[A-Za-z_][\w'.]*))",
         comment=r"//|\[<",
-        block=("(*", "*)"),
+        block_comment=("(*", "*)"),
     ),
     "fish": Outline(rf"function\s+(?:--\S+\s+)*{_NAME}", comment="#"),
     "gdscript": Outline(rf"(?:static\s+)?(?:func|class|enum|class_name)\s+{_NAME}", comment="#|@"),
@@ -219,24 +214,13 @@ _KEYWORDS = frozenset("if else for while switch return catch do elif when unless
 _HEAD_END = re.compile(r"\s*\).*(?:[{=:]|->|\b(?:begin|do|then|is))\s*$")
 
 
-def outline_of(language: str) -> Outline:
-    """The outline of a language, or the generic one."""
-    return OUTLINES.get(language, OUTLINES["generic"])
-
-
-def find(rows: TextRows, language: str) -> tuple[list[Definition], set[int]]:
-    """Definitions and leading rows of a text.
-
-    Args:
-        rows: The text.
-        language: A key of :data:`OUTLINES` or any other language.
-    """
-    outline = outline_of(language)
+def find_definitions(rows: TextRows, language: str) -> tuple[list[Definition], set[int]]:
+    """Definitions of a text, and the rows that hold only comments."""
+    outline = OUTLINES.get(language, OUTLINES["generic"])
     begins, comment = _compiled(outline)
+    docs: list[Definition] = []
     if outline.section:
         docs, rows = _sections(rows, outline.section)
-    else:
-        docs = []
     starts: list[tuple[int, int, str | None]] = []
     leads: set[int] = set()
     listed: list[str] = []
@@ -245,9 +229,9 @@ def find(rows: TextRows, language: str) -> tuple[list[Definition], set[int]]:
         bare = line.strip()
         if not bare:
             continue
-        if outline.block and (opened or bare.startswith(outline.block[0])):
+        if outline.block_comment and (opened or bare.startswith(outline.block_comment[0])):
             leads.add(row)
-            opened = outline.block[1] not in bare
+            opened = outline.block_comment[1] not in bare
             continue
         found = begins.match(line if outline.outermost else bare)
         if found:
@@ -297,7 +281,7 @@ def _ended(rows: TextRows, starts: list[tuple[int, int, str | None]], ending: re
 
 
 def _sections(rows: TextRows, pattern: str) -> tuple[list[Definition], TextRows]:
-    """The stretches of documentation, and the text without them, row for row."""
+    """The stretches of documentation, and the text with their rows blank."""
     marks = [(row, found) for row, line in enumerate(rows) if (found := re.match(pattern, line))]
     stops = [*(row for row, _ in marks), len(rows)][1:]
     docs: list[Definition] = []

@@ -1,4 +1,4 @@
-"""Anything without a structure of its own: windows that overlap, so that what a cut divides is whole in one of them."""
+"""Text without a structure: windows that overlap, so that a passage that one cut divides is whole in another window."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OVERLAP = CEILING // 4
 
 
 def cut_windows(text: str) -> list[Slice]:
-    """Windows of as many rows as fit, each beginning about a quarter before the end of the last one."""
+    """Windows of as many rows as fit; each begins about a quarter before the end of the last one."""
     whole = TextRows(text)
     cuts: list[int] = []
     for row in range(len(whole)):

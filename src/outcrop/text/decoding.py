@@ -92,11 +92,6 @@ def refuse_name(path: str) -> SkipReason | None:
 def decode(data: bytes, path: str, *, by_hand: bool = False) -> str | SkipReason:
     """The text of a file.
 
-    Args:
-        data: The whole file.
-        path: Its path, which decides how long lines may be.
-        by_hand: That it is not code, whatever it looks like: speech is often written down as one endless line.
-
     Returns:
         The text with ``\\n`` newlines, no byte order mark and no lone surrogates; or why it is left out. Ask for
         ``isinstance(…, SkipReason)``: a reason is a string too.

@@ -34,13 +34,7 @@ _INSTRUCTION_SUFFIXES = (".mdc", ".prompt.md", ".instructions.md", ".chatmode.md
 
 
 def kind_of(path: str, overrides: Sequence[tuple[str, Kind]] = ()) -> Kind:
-    """What sort of material a file is.
-
-    Args:
-        path: Relative to the source's root, with ``/``.
-        overrides: Glob and kind, as in the settings: the first that matches wins. Globs are those of ``.gitignore``
-            (``*.foo`` anywhere, ``docs/**`` from the root).
-    """
+    """What sort of material a file is."""
     for glob, kind in overrides:
         if _matches(glob, path):
             return kind

@@ -32,11 +32,7 @@ _ELSEWHERE = re.compile(r"[/\\]|[A-Za-z]:[/\\]|[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def read(text: str) -> Manifest | None:
-    """The manifest that a JSON file is, or None where it does not claim to be one.
-
-    Args:
-        text: The whole file.
-    """
+    """The manifest that a JSON file is, or None where it does not claim to be one."""
     if len(text) > LARGEST:
         return None
     try:
@@ -62,12 +58,7 @@ def write(manifest: Manifest) -> str:
 
 
 def places(path: str, transcript: str) -> tuple[str, ...]:
-    """Where a manifest's transcript may be, the likelier place first: from the root, then beside the manifest.
-
-    Args:
-        path: The manifest, from the root, with ``/``.
-        transcript: As the manifest has it. With ``./`` or ``../`` in front it is meant from the manifest's folder.
-    """
+    """Where a manifest's transcript may be, the likelier place first: from the root, then beside the manifest."""
     beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), transcript))
     whole = [] if transcript.startswith(("./", "../")) else [posixpath.normpath(transcript)]
     inside = [place for place in (*whole, beside) if place not in (".", "..") and not place.startswith("../")]
@@ -77,13 +68,7 @@ def places(path: str, transcript: str) -> tuple[str, ...]:
 
 
 def verify(manifest: Manifest, size: int, sha3: str) -> None:
-    """See that an asset is the one that the manifest names.
-
-    Args:
-        manifest: The manifest.
-        size: Bytes of the asset.
-        sha3: SHA3-256 of its bytes, hex.
-    """
+    """See that an asset is the one that the manifest names."""
     fix = "Do not use it; get it again from its URI, or add it anew if it was replaced on purpose"
     if size != manifest.bytes:
         raise IntegrityError(f"the file has {size:,} bytes, its manifest says {manifest.bytes:,}", fix)
@@ -92,12 +77,7 @@ def verify(manifest: Manifest, size: int, sha3: str) -> None:
 
 
 def with_time(uri: str, seconds: tuple[float, float] | None) -> str:
-    """The URI of a stretch of the asset, as a media fragment (https://www.w3.org/TR/media-frags/).
-
-    Args:
-        uri: Of the asset. A fragment that it has already is kept, but for a time.
-        seconds: From and to; None for the whole.
-    """
+    """The URI of a stretch of the asset, as a media fragment (https://www.w3.org/TR/media-frags/)."""
     if seconds is None:
         return uri
     base, _, fragment = uri.partition("#")

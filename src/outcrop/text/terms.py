@@ -61,10 +61,6 @@ def stem(term: str) -> str:
 def spans(text: str, wanted: Collection[str]) -> list[tuple[int, int]]:
     """Where the wanted terms stand in a text, whatever their English endings.
 
-    Args:
-        text: Any text.
-        wanted: Terms as :func:`query_words` gives them.
-
     Returns:
         Character ranges ``(start, end)``, ascending, not overlapping. A whole identifier is one range when it matches
         whole; else the parts that match.

@@ -95,20 +95,12 @@ _normaliser = _Normaliser()
 
 
 def count(text: str) -> int:
-    """How many word pieces a text has, the two that frame it not counted.
-
-    Args:
-        text: Any string, lone surrogates included.
-    """
+    """How many word pieces a text has, the two that frame it not counted."""
     return sum(map(len, map(_pieces().__getitem__, _WORD.findall(text.translate(_normaliser)))))
 
 
 def encode(text: str, limit: int) -> list[int]:
     """The ids that the model reads: ``[CLS]``, the word pieces, ``[SEP]``.
-
-    Args:
-        text: Any string, lone surrogates included.
-        limit: Most ids to return, at least 2. Work stops there, however long the text is.
 
     Returns:
         Between 2 and ``limit`` ids.

@@ -66,11 +66,7 @@ _Row = tuple[int, str, str | None]
 
 
 def parse(text: str) -> list[Cue]:
-    """What is said in a transcript, by time; nothing for one that is not WebVTT or SubRip.
-
-    Args:
-        text: The whole file, whatever its line ends.
-    """
+    """What is said in a transcript, by time; nothing for one that is not WebVTT or SubRip."""
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     with_header = lines[0].startswith("WEBVTT")
     if not with_header:
