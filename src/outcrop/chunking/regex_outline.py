@@ -253,7 +253,7 @@ def find_definitions(rows: TextRows, language: str) -> tuple[list[Definition], s
         return list(_ended(rows, starts, re.compile(outline.ending, re.IGNORECASE))), leads
     marks = {first for first, _, _ in starts}
     nested = (
-        Definition(first, _last(rows, head, marks, comment), name, _FUNCTION.search(rows[head]) is not None)
+        Definition(first, _last(rows, head, marks), name, _FUNCTION.search(rows[head]) is not None)
         for first, head, name in starts
     )
     return [*docs, *nested], leads
@@ -299,7 +299,7 @@ def _compiled(outline: Outline) -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile(outline.pattern, flags), re.compile(outline.comment, re.IGNORECASE)
 
 
-def _last(rows: TextRows, first: int, marks: set[int], comment: re.Pattern[str]) -> int:
+def _last(rows: TextRows, first: int, marks: set[int]) -> int:
     """The last row of what begins at ``first``, by indentation."""
     margin = rows.indent(first)
     last = first
@@ -312,8 +312,6 @@ def _last(rows: TextRows, first: int, marks: set[int], comment: re.Pattern[str])
             continue
         if row in marks:
             break
-        if comment.match(rows[row].lstrip()):
-            continue
         if rows.indent(row) == margin and _HEAD_END.match(rows[row]):
             last = row
             continue
