@@ -19,7 +19,7 @@ _LINE_LENGTH = 160
 # Seconds of silence that end a line, a paragraph (the best place for a cut), a chunk.
 _PAUSE = 2.0
 _LONG_PAUSE = 5.0
-_SILENCE = 60.0
+SILENCE = 60.0
 
 _SENTENCE = re.compile(r"[.!?…。！？]['\"”’)\]]*$")
 
@@ -54,7 +54,7 @@ def _stretches(cues: Sequence[Cue]) -> Iterator[Sequence[Cue]]:
     """Cues without a long silence between them."""
     first = 0
     for place in range(1, len(cues) + 1):
-        if place == len(cues) or cues[place].start - cues[place - 1].end >= _SILENCE:
+        if place == len(cues) or cues[place].start - cues[place - 1].end >= SILENCE:
             yield cues[first:place]
             first = place
 

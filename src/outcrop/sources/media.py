@@ -109,7 +109,7 @@ def _judge(ref: Ref, outcome: Artifact | Skipped) -> Manifest | Ref | Skipped:
         # Reading it will say so again, with the rest.
         return ref
     try:
-        one = manifest.read(outcome.text)
+        one = manifest.parse_manifest(outcome.text)
     except ManifestError as error:
         return _broken(ref, error.what)
     if one is not None:
@@ -145,7 +145,7 @@ def _assemble(ref: Ref, transcript: Ref, outcome: Artifact | Skipped, text: Arti
     if isinstance(outcome, Skipped):
         return outcome
     try:
-        one = manifest.read(outcome.text)
+        one = manifest.parse_manifest(outcome.text)
         if one is None or transcript.path not in _places(ref, one):
             raise ManifestError("it names another transcript")
     except ManifestError:
@@ -161,7 +161,7 @@ def _assemble(ref: Ref, transcript: Ref, outcome: Artifact | Skipped, text: Arti
 def _look_for(ref: Ref, outcome: Artifact, read: Read) -> Artifact | Skipped:
     """The same for a ref that is known by its version alone."""
     try:
-        one = manifest.read(outcome.text)
+        one = manifest.parse_manifest(outcome.text)
         places = _places(ref, one) if one else ()
     except ManifestError as error:
         return _broken(ref, error.what)
@@ -177,7 +177,7 @@ def _look_for(ref: Ref, outcome: Artifact, read: Read) -> Artifact | Skipped:
 
 def _places(ref: Ref, one: Manifest) -> list[str]:
     """Where the transcript may be, as the index writes paths."""
-    return [to_text(place.encode()) for place in manifest.places(ref.path or "", one.transcript)]
+    return [to_text(place.encode()) for place in manifest.transcript_paths(ref.path or "", one.transcript)]
 
 
 def _above(path: str) -> Iterator[str]:
