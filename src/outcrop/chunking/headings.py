@@ -179,26 +179,23 @@ def read_wiki(text: str) -> DocumentStructure:
     markdown, page = read_markdown(text), read_html(text)
     lines = text.split("\n")
     markdown.headings[:] = [each for each in markdown.headings if not _NUMBERED.match(lines[each.line])]
-    taken = {heading.line for heading in markdown.headings}
-    inside = [range(*stretch) for stretch in markdown.solid if not _HTML_HEADING.search(_lines(text, *stretch))]
-    extra = [h for h in page.headings if h.line not in taken and not any(h.line in block for block in inside)]
-    return DocumentStructure(_in_order(markdown.headings + extra), markdown.solid, markdown.title)
+    inside = [
+        range(first, stop) for first, stop in markdown.solid if not _HTML_HEADING.search("\n".join(lines[first:stop]))
+    ]
+    page.headings[:] = [each for each in page.headings if not any(each.line in block for block in inside)]
+    return _with_headings_of(markdown, page)
 
 
 def read_mediawiki(text: str) -> DocumentStructure:
     """``= Title =`` and HTML headings: a ``.wiki`` file is of MediaWiki, or of Fossil, which has only the latter."""
-    page, equals = read_html(text), _read_line_format(text, _LINE_FORMATS["mediawiki"])
-    taken = {heading.line for heading in page.headings}
-    extra = [heading for heading in equals.headings if heading.line not in taken]
-    return DocumentStructure(_in_order(page.headings + extra), page.solid, page.title)
+    return _with_headings_of(read_html(text), _read_line_format(text, _LINE_FORMATS["mediawiki"]))
 
 
-def _in_order(headings: list[Heading]) -> list[Heading]:
-    return sorted(headings, key=lambda heading: (heading.line, heading.offset))
-
-
-def _lines(text: str, first: int, stop: int) -> str:
-    return "\n".join(text.split("\n")[first:stop])
+def _with_headings_of(structure: DocumentStructure, other: DocumentStructure) -> DocumentStructure:
+    taken = {heading.line for heading in structure.headings}
+    headings = structure.headings + [heading for heading in other.headings if heading.line not in taken]
+    headings.sort(key=lambda heading: (heading.line, heading.offset))
+    return DocumentStructure(headings, structure.solid, structure.title)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,8 +57,7 @@ def cut_posts(text: str) -> list[Slice]:
         del posts[0]
     slices: list[Slice] = []
     for start, stop in posts:
-        rows = TextRows(text[start:stop])
-        slices += [(start + a, start + b, name) for a, b, name in rows.slices(0, len(rows), name, prose_cost)]
+        slices += [(start + a, start + b, name) for a, b, _ in TextRows(text[start:stop]).all_slices(name, prose_cost)]
     return slices
 
 

@@ -63,15 +63,13 @@ def cut_notebook(text: str) -> Iterator[NotebookCell]:
         if part is Part.CODE:
             slices = cut_cell(source, language, name)
         elif part is Part.RAW:
-            rows = TextRows(source)
-            slices = rows.slices(0, len(rows), name, prose_cost)
+            slices = TextRows(source).all_slices(name, prose_cost)
         elif kind == "heading":
             # nbformat 3 has the level beside the text.
             level = cell.get("level")
             depth = level if isinstance(level, int) and level > 0 else 1
             trail = (*trail[: depth - 1], " ".join(source.split()))
-            rows = TextRows(source)
-            slices = rows.slices(0, len(rows), JOINT.join(filter(None, trail)) or None, prose_cost)
+            slices = TextRows(source).all_slices(JOINT.join(filter(None, trail)) or None, prose_cost)
         else:
             slices = _cut_prose(source, trail)
             trail = trail_after(source, trail)
@@ -97,16 +95,14 @@ def cut_percent_script(text: str) -> Iterator[NotebookCell]:
                 level = len(heading[1])
                 trail[level - 1 :] = [""] * (level - 1 - len(trail)) + [heading[2].strip()]
         name = JOINT.join(filter(None, trail)) or None
-        rows = TextRows(piece)
-        slices = rows.slices(0, len(rows), name, prose_cost) if prose else cut_cell(piece, "python", name)
+        slices = TextRows(piece).all_slices(name, prose_cost) if prose else cut_cell(piece, "python", name)
         shifted = [(start + a, start + b, title) for a, b, title in slices]
         yield NotebookCell(None, Part.DOC if prose else Part.CODE, text, shifted)
 
 
 def cut_cell(source: str, language: str, name: str | None) -> list[Slice]:
     """A code cell: whole if it fits, else cut like a file; ``name`` is for the parts that define nothing."""
-    rows = TextRows(source)
-    whole = rows.slices(0, len(rows), name, code_cost)
+    whole = TextRows(source).all_slices(name, code_cost)
     if len(whole) <= 1:
         return whole
     magic = re.match(r"\s*%%(\w+)", source)
@@ -116,8 +112,7 @@ def cut_cell(source: str, language: str, name: str | None) -> list[Slice]:
 
 def _cut_prose(source: str, trail: Trail) -> list[Slice]:
     """A Markdown cell: whole if it fits (its author made it one), else by its sections."""
-    rows = TextRows(source)
-    whole = rows.slices(0, len(rows), None, prose_cost)
+    whole = TextRows(source).all_slices(None, prose_cost)
     if len(whole) > 1:
         return cut_markup(source, "markdown", trail)
     name = JOINT.join(filter(None, trail_after(source, trail))) or None

@@ -136,6 +136,9 @@ class TextRows:
             first = cut
         return parts
 
+    def all_slices(self, name: str | None, cost: Cost) -> list[Slice]:
+        return self.slices(0, len(self), name, cost)
+
     def _slice(self, first: int, stop: int, name: str | None) -> Slice:
         start = self.starts[first]
         return start, start + len(self.text[start : self.starts[stop]].rstrip()), name

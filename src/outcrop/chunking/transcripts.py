@@ -31,8 +31,7 @@ def cut_transcript(text: str) -> list[Chunk]:
     for cues in _stretches(parse(text)):
         spoken, starts = _joined(cues)
         ends = [start + len(cue.text) for start, cue in zip(starts, cues, strict=True)]
-        rows = TextRows(spoken)
-        for start, end, _ in rows.slices(0, len(rows), None, prose_cost):
+        for start, end, _ in TextRows(spoken).all_slices(None, prose_cost):
             first = bisect_right(ends, start)
             inside = cues[first : max(first + 1, bisect_left(starts, end))]
             chunks.append(

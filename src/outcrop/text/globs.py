@@ -27,20 +27,12 @@ def compile_patterns(patterns: Iterable[str]) -> GitIgnoreSpec:
     try:
         return GitIgnoreSpec.from_lines(lines)
     except ValueError:
-        wrong = next((line for line in lines if not _is_valid(line)), "")
+        if len(lines) > 1:
+            for line in lines:
+                compile_patterns([line])
         raise UsageError(
-            f"{wrong!r} is not a pattern", r"Write it as in a .gitignore: src/** or *.md; write \\ for a backslash"
+            f"{lines[0]!r} is not a pattern", r"Write it as in a .gitignore: src/** or *.md; write \\ for a backslash"
         ) from None
-
-
-def _is_valid(pattern: str) -> bool:
-    from pathspec import GitIgnoreSpec
-
-    try:
-        GitIgnoreSpec.from_lines([pattern])
-    except ValueError:
-        return False
-    return True
 
 
 def path_matcher(patterns: Sequence[str]) -> Callable[[str], bool]:

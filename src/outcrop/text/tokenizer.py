@@ -10,6 +10,7 @@ import hashlib
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import chain, islice
 from pathlib import Path
 
 from outcrop.errors import FormatError
@@ -101,17 +102,9 @@ def encode(text: str, limit: int) -> list[int]:
     if limit < 2:
         raise ValueError(f"limit must be at least 2, not {limit}: one piece opens every text and one closes it")
     pieces = _pieces()
-    ids = [pieces.vocabulary["[CLS]"]]
-    for run in _RUN.finditer(text):
-        for word in _WORD.finditer(run[0].translate(_normaliser)):
-            ids += pieces[word[0]]
-            if len(ids) >= limit:
-                break
-        if len(ids) >= limit:
-            break
-    del ids[limit - 1 :]
-    ids.append(pieces.vocabulary["[SEP]"])
-    return ids
+    words = (word[0] for run in _RUN.finditer(text) for word in _WORD.finditer(run[0].translate(_normaliser)))
+    ids = chain.from_iterable(map(pieces.__getitem__, words))
+    return [pieces.vocabulary["[CLS]"], *islice(ids, limit - FRAME), pieces.vocabulary["[SEP]"]]
 
 
 @lru_cache(maxsize=1)

@@ -95,14 +95,18 @@ def _captions(lines: Sequence[str], with_header: bool) -> Iterator[_Caption]:
         timing = None if skipping and not in_header else _TIMING.match(line)
         if timing:
             if caption is not None:
-                number = _remove_name(caption, place) if with_header else _remove_number(caption, number)
+                if not with_header:
+                    number = _remove_number(caption, number)
+                elif len(caption.lines) == 1 and caption.lines[0][2] and caption.lines[0][0] == place - 1:
+                    caption.lines.pop()  # the next caption's name
                 yield caption
             start = _seconds(timing.groups()[:4])
             caption = _Caption(start, max(start, _seconds(timing.groups()[4:8])))
             if timing[9]:
                 caption.lines.append((place, timing[9], False))
             skipping = in_header = after_blank = False
-        elif not line or not (line.strip() or _is_padding(caption, with_header)):
+        elif not line or not (line.strip() or (with_header and caption is not None and not caption.lines)):
+            # A line of spaces is the upper of two in automatic WebVTT, and no end of the caption.
             skipping = in_header = False
             after_blank = True
         elif with_header and after_blank and (caption is None or caption.lines or _BLOCK.match(line)):
@@ -114,18 +118,6 @@ def _captions(lines: Sequence[str], with_header: bool) -> Iterator[_Caption]:
             after_blank = False
     if caption is not None:
         yield caption
-
-
-def _is_padding(caption: _Caption | None, with_header: bool) -> bool:
-    """Whether a line of spaces is part of a caption: automatic WebVTT fills the upper of two lines with one."""
-    return with_header and caption is not None and not caption.lines
-
-
-def _remove_name(caption: _Caption, place: int) -> int:
-    """Take the next caption's name off this one, which is empty then. Returns 0: names are no numbers."""
-    if len(caption.lines) == 1 and caption.lines[0][2] and caption.lines[0][0] == place - 1:
-        caption.lines.pop()
-    return 0
 
 
 def _remove_number(caption: _Caption, number: int) -> int:
