@@ -117,7 +117,7 @@ def test_terminal_colours_are_text() -> None:
         b"../.git/annex/objects/Wx/0K/SHA256E-s31390--f50d.bin/SHA256E-s31390--f50d.bin\n",
     ],
 )
-def test_pointers_are_told_from_content(data: bytes) -> None:
+def test_pointers_are_recognised(data: bytes) -> None:
     assert decode(data, "model.weights") is SkipReason.POINTER
 
 

@@ -158,12 +158,12 @@ def test_a_number_that_is_said_stays() -> None:
     assert [cue.text for cue in parse(text)] == ["How many? 42", "7", "8"]
 
 
-def test_captions_out_of_order_are_told_in_order() -> None:
+def test_captions_out_of_order_are_put_in_order() -> None:
     text = "2\n00:00:05,000 --> 00:00:06,000\nTwo\n\n1\n00:00:01,000 --> 00:00:02,000\nOne\n"
     assert [(cue.text, cue.first_line) for cue in parse(text)] == [("One", 7), ("Two", 3)]
 
 
-def test_captions_that_roll_up_are_told_once() -> None:
+def test_captions_that_roll_up_are_given_once() -> None:
     text = vtt(
         "00:01.000 --> 00:02.000\nfirst line",
         "00:02.000 --> 00:03.000\nfirst line\nsecond line",
@@ -173,7 +173,7 @@ def test_captions_that_roll_up_are_told_once() -> None:
     assert said(text) == [(1.0, 2.0, "first line"), (2.0, 3.0, "second line"), (3.0, 4.01, "third line")]
 
 
-def test_captions_that_grow_word_by_word_are_told_once() -> None:
+def test_captions_that_grow_word_by_word_are_given_once() -> None:
     text = vtt(
         "00:01.000 --> 00:02.000\nwe are",
         "00:02.000 --> 00:03.000\nwe are here",
@@ -196,7 +196,7 @@ def test_an_empty_caption_does_not_take_the_name_of_the_next() -> None:
     assert said(text) == [(2.0, 3.0, "hello")]
 
 
-def test_what_is_said_twice_is_told_twice() -> None:
+def test_what_is_said_twice_is_given_twice() -> None:
     text = vtt(
         "00:01.000 --> 00:02.000\nAgain.",
         "00:05.000 --> 00:06.000\nAgain.",

@@ -126,7 +126,7 @@ class TextRows:
                 break
             cut = self._cut(first, stop, cost)
             if cut == first:
-                edges = [self.starts[first], *self.parts(first, CEILING), self.starts[first + 1]]
+                edges = [self.starts[first], *self.cuts_in_row(first, CEILING), self.starts[first + 1]]
                 parts += [
                     (a, a + len(piece.rstrip()), name) for a, b in pairwise(edges) if (piece := self.text[a:b]).strip()
                 ]
@@ -160,7 +160,7 @@ class TextRows:
 
         return min(range(nearest, furthest + 1), key=price)
 
-    def parts(self, row: int, limit: int) -> list[int]:
+    def cuts_in_row(self, row: int, limit: int) -> list[int]:
         """Where to cut inside one row that is too long: at the end of a sentence or statement, else at white space.
 
         Returns:

@@ -17,7 +17,7 @@ def cut_windows(text: str) -> list[Slice]:
     cuts: list[int] = []
     for row in range(len(whole)):
         if whole.weight(row, row + 1) > OVERLAP:
-            cuts += whole.parts(row, OVERLAP)
+            cuts += whole.cuts_in_row(row, OVERLAP)
     rows = TextRows(text, cuts) if cuts else whole
     slices: list[Slice] = []
     first = 0

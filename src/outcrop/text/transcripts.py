@@ -83,27 +83,26 @@ def is_silent(text: str) -> bool:
 def _captions(lines: Sequence[str], with_header: bool) -> Iterator[_Caption]:
     """Captions in the order of the file, still with their markup.
 
-    In WebVTT a blank line ends a caption, unless nothing was said in it yet; what then stands before the next timing
-    line is its name. In SubRip blank lines end nothing, because there are captions that hold some; only a number right
-    before the next timing is taken off.
+    In WebVTT a blank line ends a caption that has text; a line between it and the next timing is the next caption's
+    name. In SubRip captions can hold blank lines; only a number directly before the next timing is removed.
     """
     caption: _Caption | None = None
     number = 0
     skipping = in_header = with_header
     after_blank = False
-    for place, line in enumerate(lines, 1):
+    for line_number, line in enumerate(lines, 1):
         timing = None if skipping and not in_header else _TIMING.match(line)
         if timing:
             if caption is not None:
                 if not with_header:
                     number = _remove_number(caption, number)
-                elif len(caption.lines) == 1 and caption.lines[0][2] and caption.lines[0][0] == place - 1:
+                elif len(caption.lines) == 1 and caption.lines[0][2] and caption.lines[0][0] == line_number - 1:
                     caption.lines.pop()  # the next caption's name
                 yield caption
             start = _seconds(timing.groups()[:4])
             caption = _Caption(start, max(start, _seconds(timing.groups()[4:8])))
             if timing[9]:
-                caption.lines.append((place, timing[9], False))
+                caption.lines.append((line_number, timing[9], False))
             skipping = in_header = after_blank = False
         elif not line or not (line.strip() or (with_header and caption is not None and not caption.lines)):
             # A line of spaces is the upper of two in automatic WebVTT, and no end of the caption.
@@ -114,14 +113,14 @@ def _captions(lines: Sequence[str], with_header: bool) -> Iterator[_Caption]:
         elif caption is None and _NUMBER.fullmatch(line.strip()):
             number = int(line)
         elif caption is not None and not skipping:
-            caption.lines.append((place, line, after_blank))
+            caption.lines.append((line_number, line, after_blank))
             after_blank = False
     if caption is not None:
         yield caption
 
 
 def _remove_number(caption: _Caption, number: int) -> int:
-    """Take the next caption's number off the end of this one. Returns it, or the one before where there is none."""
+    """Remove the next caption's number from the end of this one. Returns it, or ``number`` where there is none."""
     if not caption.lines or not _NUMBER.fullmatch(caption.lines[-1][1].strip()):
         return number
     value = int(caption.lines[-1][1])
@@ -140,7 +139,7 @@ def _seconds(parts: Sequence[str | None]) -> float:
 def _rows(caption: _Caption) -> Iterator[_CaptionLine]:
     """The lines of a caption without markup, each with who says it."""
     voice: str | None = None
-    for place, line, _ in caption.lines:
+    for line_number, line, _ in caption.lines:
         at = 0
         pieces: list[tuple[str | None, str]] = []
         for found in _VOICE.finditer(line):
@@ -151,7 +150,7 @@ def _rows(caption: _Caption) -> Iterator[_CaptionLine]:
         for speaker, piece in pieces:
             for part in _HARD_BREAK.split(piece):
                 if text := _clean(part):
-                    yield place, text, speaker
+                    yield line_number, text, speaker
 
 
 def _clean(text: str) -> str:
@@ -186,8 +185,8 @@ def _unseen_lines(shown: Sequence[str], rows: list[_CaptionLine]) -> list[_Capti
     before = " ".join(shown)
     whole = " ".join(now)
     if " " in before and whole.startswith(f"{before} "):
-        place, _, voice = rows[-1]
-        return [(place, whole[len(before) + 1 :], voice)]
+        line_number, _, voice = rows[-1]
+        return [(line_number, whole[len(before) + 1 :], voice)]
     return rows
 
 
