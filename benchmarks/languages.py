@@ -3,13 +3,12 @@
 For every definition in the files of the folders: does one chunk hold all of it, and is the chunk called by its name?
 
 Caveats, before the figures
-- What counts as a definition is said by somebody else than the chunker where that is possible: Python's own `ast` for
-  Python, and for every other language with a parser the line patterns of `outline.py`, which know nothing of it. Where
-  patterns do the cutting themselves, they also say what a definition is: "whole" then only shows that what they saw
-  was not torn apart, not that they saw everything.
+- What counts as a definition comes from another reader than the chunker where possible: Python's own `ast` for Python,
+  and the line patterns of `regex_outline.py` for other languages with a parser. Where patterns cut a language, they
+  also say what a definition is: "whole" then shows only that what they saw is not divided, not that they saw all.
 - Patterns are sometimes wrong (a `class` in a string, a one-line prototype), so no figure can reach 100 %.
 - A definition over the ceiling of a chunk cannot be whole and is counted apart ("too long").
-- What stands inside a definition that fits into one chunk is not asked for: it is part of that whole.
+- A definition inside one that fits into a chunk is not counted: it is part of that whole.
 - "found" asks only for the last part of the name, in any chunk that holds the definition's first line.
 - MB/s is processor time of one thread, first loading of the grammar included.
 """
@@ -69,10 +68,10 @@ HEAD = "language,how,files,MB,definitions,found,whole,too long,chars/chunk,MB/s"
 
 
 def definitions(text: str, language: str) -> list[Definition]:
-    """Definitions with a name, as somebody else sees them."""
+    """Definitions with a name, by another reader than the chunker."""
     if language == "python":
         return list(_by_ast(text))
-    found, _ = regex_outline.find(TextRows(text), language)
+    found, _ = regex_outline.find_definitions(TextRows(text), language)
     return [one for one in found if one.name]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from outcrop.chunking import CEILING, chunk, code
 from outcrop.chunking.code import has_grammar
-from outcrop.chunking.grammars import QUERIES
+from outcrop.chunking.grammars import ENTRY_POINTS, QUERIES
 from outcrop.chunking.regex_outline import OUTLINES
 from outcrop.core.model import Chunk, Kind
 from outcrop.text.filetypes import LANGUAGES
@@ -216,6 +216,44 @@ CASES: list[tuple[str, str, str, list[str]]] = [
         ["resource one x", "variable two"],
     ),
     ("a.proto", "message One {{\n{}}}\n\nmessage Two {{\n{}}}\n", "  int32 f{n} = {n};", ["One", "Two"]),
+    (
+        "a.fs",
+        "module M\n\ntype A() =\n    member x.One a =\n{}        a\n\n    static member Two (a: int) =\n{}        a\n",
+        "        go v{n} {n} |> ignore",
+        ["A.One", "A.Two"],
+    ),
+    (
+        "a.elm",
+        "module A exposing (..)\n\n{{-| What\none does. -}}\none : Int -> Int\none a =\n{}    a\n\ntwo a =\n{}    a\n",
+        "    go v{n} {n} <|",
+        ["one", "two"],
+    ),
+    ("a.gleam", "pub fn one(\n  a: Int,\n) -> Int {{\n{}}}\n\nfn two() {{\n{}}}\n", "  go(v{n}, {n})", ["one", "two"]),
+    (
+        "a.sol",
+        "contract A is B {{\n    function one(\n        uint a\n    ) public {{\n{}    }}\n\n"
+        "    modifier two() {{\n{}    }}\n}}\n",
+        "        go(v{n}, {n});",
+        ["A.one", "A.two"],
+    ),
+    ("a.thrift", "struct One {{\n{}}}\n\nservice Two {{\n{}}}\n", "  {n}: i32 f{n},", ["One", "Two"]),
+    ("a.cmake", "function(one a)\n{}endfunction()\n\nmacro(two)\n{}endmacro()\n", "  set(V{n} {n})", ["one", "two"]),
+    ("a.fish", "function one\n{}end\n\nfunction two --on-event x\n{}end\n", "    go v{n} {n}", ["one", "two"]),
+    ("a.gd", "func one(a):\n{}\nstatic func two() -> int:\n{}", "\tgo(v{n}, {n})", ["one", "two"]),
+    (
+        "a.el",
+        '(defun one (a)\n  "What it does.\nIn two lines."\n{}  a)\n\n(cl-defmethod two ((a b))\n{}  a)\n',
+        "  (go v{n} {n})",
+        ["one", "two"],
+    ),
+    ("a.rkt", "#lang racket\n(define (one a b)\n{}  a)\n\n(define two\n{}  1)\n", "  (go v{n} {n})", ["one", "two"]),
+    (
+        "a.f",
+        "      SUBROUTINE ONE(A)\nC     WHAT IT DOES\n{}      END\n\n      INTEGER FUNCTION TWO(A)\n{}      END\n",
+        "      CALL GO(V{n}, {n})",
+        ["ONE", "TWO"],
+    ),
+    ("test-a.R", 'test_that("it\'s one", {{\n{}}})\n\ntwo <- \\(a) {{\n{}}}\n', "  go(v{n}, {n})", ["it's one", "two"]),
     ("Makefile", "one: two\n{}\ntwo:\n{}", "\tgo v{n} {n} --flag", ["one", "two"]),
 ]
 
@@ -345,7 +383,7 @@ def test_two_definitions_on_one_line_do_not_confuse() -> None:
 
 def test_without_a_grammar_the_patterns_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("outcrop.chunking.grammars.QUERIES", {})
-    code._tools.cache_clear()
+    code._load_grammar.cache_clear()
     try:
         for path, source, line, names in CASES:
             if path.endswith((".py", ".go", ".rs", ".java", "a.rb", ".php", ".swift", ".kt", ".scala")):
@@ -354,7 +392,23 @@ def test_without_a_grammar_the_patterns_do(monkeypatch: pytest.MonkeyPatch) -> N
                 wanted = {name.rpartition(".")[2] for name in names} - {"init", "A"}
                 assert wanted <= found, path
     finally:
-        code._tools.cache_clear()
+        code._load_grammar.cache_clear()
+
+
+def test_a_grammar_that_does_not_load_is_said_once_and_patterns_do(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(ENTRY_POINTS, "go", ("no_such_grammar", "language"))
+    code._load_grammar.cache_clear()
+    try:
+        for _ in range(2):
+            assert [c.name for c in cut("a.go", "func one() {\n}\n")] == ["one"]
+    finally:
+        code._load_grammar.cache_clear()
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "go files are cut by patterns" in record.getMessage()
+    assert "no_such_grammar" in record.getMessage()
 
 
 def test_the_package_itself() -> None:

@@ -1,7 +1,7 @@
 """Chunks of small real-looking files, dumped so that a person sees at once whether they are cut well.
 
 A change of boundaries shows as a diff of a ``.chunks`` file, and means that ``chunking.VERSION`` goes up. To write the
-dumps anew: ``OUTCROP_WRITE_GOLDEN=1 pytest tests/test_chunking_golden.py``, then read the diff.
+dumps anew: ``OUTCROP_WRITE_GOLDEN=1 pytest tests/chunking/test_golden.py``, then read the diff.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from outcrop.text.tokenizer import count
 
 FOLDER = Path(__file__).parent.parent / "golden" / "chunks"
 SOURCES = sorted(path for path in FOLDER.iterdir() if path.suffix != ".chunks")
+# Read here: the tests' own environment has no OUTCROP variables.
+WRITE = "OUTCROP_WRITE_GOLDEN" in os.environ
 
 
 def show(chunk: Chunk) -> str:
@@ -37,6 +39,6 @@ def test_chunks_are_those_in_the_dump(path: Path) -> None:
     head = f"{path.name}: {kind}, {format_of(path.name, kind)}, chunker {VERSION}"
     dump = "\n".join([head, *map(show, chunks), ""])
     golden = path.with_name(f"{path.name}.chunks")
-    if os.environ.get("OUTCROP_WRITE_GOLDEN"):
+    if WRITE:
         golden.write_text(dump, "utf-8")
     assert dump == golden.read_text("utf-8")

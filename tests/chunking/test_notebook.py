@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from itertools import pairwise
 from typing import Any
 
@@ -87,10 +86,8 @@ def test_the_old_format() -> None:
 
 def test_outputs_are_not_read_however_large() -> None:
     cell = {"cell_type": "code", "source": "draw()", "outputs": [{"data": {"image/png": "iVBORw0K" * 2_500_000}}]}
-    begun = time.perf_counter()
     (only,) = cut(json.dumps({"cells": [cell], "metadata": {}}))
     assert only.text == "draw()"
-    assert time.perf_counter() - begun < 10
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,7 @@ BROKEN: dict[str, tuple[str, SkipReason, str]] = {
     "fields": (
         '{"uri": 1, "sha3": "x", "bytes": "3"}',
         SkipReason.BROKEN,
-        "uri is not a text; sha3 is not 64 hexadecimal digits; mime is missing; bytes is not a whole number;"
+        "uri is not a string; sha3 is not 64 hexadecimal digits; mime is missing; bytes is not a whole number;"
         " transcript is missing",
     ),
     "absolute": (
@@ -245,7 +245,7 @@ BROKEN: dict[str, tuple[str, SkipReason, str]] = {
     "escaping": (
         manifest("../../etc/passwd"),
         SkipReason.BROKEN,
-        "transcript leads out of the repository: ../../etc/passwd",
+        "transcript is outside of the repository: ../../etc/passwd",
     ),
     "of_a_manifest": (manifest("media/talk.json"), SkipReason.BROKEN, "its transcript is not there: media/talk.json"),
     "itself": (manifest("./itself.json"), SkipReason.BROKEN, "its transcript is not there: ./itself.json"),

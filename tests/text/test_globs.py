@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import outcrop
 from outcrop.errors import UsageError
-from outcrop.text.globs import compiled, literal, path_matcher, split
+from outcrop.text.globs import compile_patterns, escape_path, path_matcher, split_patterns
 
 PATHS = ("a.py", "lib/a.py", "lib/deep/b.md", "t/lib/a.py", "docs/my notes.md")
 
@@ -48,7 +48,7 @@ def test_what_means_nothing_is_named(pattern: str) -> None:
 
 def test_of_several_the_wrong_one_is_named() -> None:
     with pytest.raises(UsageError, match=r"'x.*' is not a pattern"):
-        compiled(["*.py", "x\\", "y"])
+        compile_patterns(["*.py", "x\\", "y"])
 
 
 NAMES = st.text(st.characters(exclude_characters="/\n\r", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
@@ -59,7 +59,7 @@ FOLDERS = st.lists(NAMES.filter(lambda name: name not in (".", "..")), min_size=
 @example("\u2003", "b ")
 @given(FOLDERS, FOLDERS)
 def test_a_path_as_a_pattern_matches_itself_and_nothing_else(path: str, other: str) -> None:
-    (pattern,) = split(literal(path))
+    (pattern,) = split_patterns(escape_path(path))
     matches = path_matcher([pattern])
     assert matches(path)
     assert matches(f"{path}/below.md")
@@ -67,9 +67,9 @@ def test_a_path_as_a_pattern_matches_itself_and_nothing_else(path: str, other: s
 
 
 def test_a_line_is_split_at_spaces() -> None:
-    assert split(" src/**  *.md ") == ("src/**", "*.md")
-    assert split("my\\ docs/ a\\\\ b\\") == ("my\\ docs/", "a\\\\", "b\\")
-    assert split(" ") == ()
+    assert split_patterns(" src/**  *.md ") == ("src/**", "*.md")
+    assert split_patterns("my\\ docs/ a\\\\ b\\") == ("my\\ docs/", "a\\\\", "b\\")
+    assert split_patterns(" ") == ()
 
 
 @pytest.fixture

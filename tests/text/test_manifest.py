@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from outcrop.core.model import Manifest
 from outcrop.errors import IntegrityError, ManifestError
-from outcrop.text.manifest import FIELDS, LARGEST, places, read, verify, with_time, write
+from outcrop.text.manifest import (
+    FIELDS,
+    LARGEST,
+    check_asset,
+    parse_manifest,
+    serialize_manifest,
+    transcript_paths,
+    with_time,
+)
 
 GOLDEN = (Path(__file__).parent.parent / "golden" / "manifest.json").read_text("utf-8")
 EMPTY = "a7ffc6f8bf1ed76651c14756a061d662f580ff4de43b49fa82d80a4b80f8434a"
@@ -34,8 +42,8 @@ def without(*names: str) -> str:
 
 
 def test_the_golden_manifest_is_read_and_written_to_the_byte() -> None:
-    assert read(GOLDEN) == TALK
-    assert write(TALK) == GOLDEN
+    assert parse_manifest(GOLDEN) == TALK
+    assert serialize_manifest(TALK) == GOLDEN
 
 
 def test_the_golden_hash_is_sha3_256() -> None:
@@ -43,7 +51,7 @@ def test_the_golden_hash_is_sha3_256() -> None:
 
 
 def test_a_manifest_may_hold_more_and_be_written_anyhow() -> None:
-    assert read("\ufeff\n" + changed(title="A talk", sha3=EMPTY.upper(), tags=[1, {"a": None}])) == TALK
+    assert parse_manifest("\ufeff\n" + changed(title="A talk", sha3=EMPTY.upper(), tags=[1, {"a": None}])) == TALK
 
 
 @pytest.mark.parametrize(
@@ -54,10 +62,10 @@ def test_a_manifest_may_hold_more_and_be_written_anyhow() -> None:
         (changed(uri=""), "uri is empty"),
         (changed(uri="my talk.mp4"), "uri has a space or a control character (write %20 for a space)"),
         (changed(uri="a\nb"), "uri has a space or a control character (write %20 for a space)"),
-        (changed(uri="JavaScript:alert(1)"), "uri is no place for an asset: JavaScript:alert(1)"),
-        (changed(uri="data:video/mp4;base64,AAAA"), "uri is no place for an asset: data:video/mp4;base64,AAAA"),
-        (changed(uri=["https://a"]), "uri is not a text"),
-        (changed(uri="https://a/\ud800"), "uri has half a character"),
+        (changed(uri="JavaScript:alert(1)"), "uri cannot name an asset: JavaScript:alert(1)"),
+        (changed(uri="data:video/mp4;base64,AAAA"), "uri cannot name an asset: data:video/mp4;base64,AAAA"),
+        (changed(uri=["https://a"]), "uri is not a string"),
+        (changed(uri="https://a/\ud800"), "uri has half of a character (a lone surrogate)"),
         (changed(sha3=EMPTY[:-1]), "sha3 is not 64 hexadecimal digits"),
         (changed(sha3="g" * 64), "sha3 is not 64 hexadecimal digits"),
         (changed(sha3=EMPTY + "\n"), "sha3 is not 64 hexadecimal digits"),
@@ -68,7 +76,7 @@ def test_a_manifest_may_hold_more_and_be_written_anyhow() -> None:
         (changed(bytes=True), "bytes is not a whole number"),
         (changed(bytes=1.5), "bytes is not a whole number"),
         (changed(bytes=1 << 63), "bytes is not a whole number"),
-        (changed(transcript=None), "transcript is not a text"),
+        (changed(transcript=None), "transcript is not a string"),
         (changed(transcript=""), "transcript is not a path"),
         (changed(transcript="a\0b"), "transcript is not a path"),
         (changed(transcript="/etc/passwd"), "transcript is not a path inside the repository: /etc/passwd"),
@@ -86,7 +94,7 @@ def test_a_manifest_may_hold_more_and_be_written_anyhow() -> None:
 )
 def test_a_broken_manifest_says_what_is_wrong(text: str, reason: str) -> None:
     with pytest.raises(ManifestError) as error:
-        read(text)
+        parse_manifest(text)
     assert error.value.what == reason
 
 
@@ -104,7 +112,7 @@ def test_a_broken_manifest_says_what_is_wrong(text: str, reason: str) -> None:
     ],
 )
 def test_any_other_json_file_is_none(text: str) -> None:
-    assert read(text) is None
+    assert parse_manifest(text) is None
 
 
 @pytest.mark.parametrize(
@@ -123,13 +131,13 @@ def test_any_other_json_file_is_none(text: str) -> None:
 def test_a_transcript_is_looked_for_from_the_root_and_then_beside(
     path: str, transcript: str, expected: tuple[str, ...]
 ) -> None:
-    assert places(path, transcript) == expected
+    assert transcript_paths(path, transcript) == expected
 
 
 @pytest.mark.parametrize("transcript", ["../../talk.txt", "../../../../etc/passwd", "x/../../../talk.txt", "..", "../"])
 def test_a_transcript_stays_in_the_repository(transcript: str) -> None:
-    with pytest.raises(ManifestError, match="leads out of the repository"):
-        places("media/talk.json", transcript)
+    with pytest.raises(ManifestError, match="is outside of the repository"):
+        transcript_paths("media/talk.json", transcript)
 
 
 @given(
@@ -138,7 +146,7 @@ def test_a_transcript_stays_in_the_repository(transcript: str) -> None:
 )
 def test_no_transcript_ever_leaves_the_root(name: str, folder: str) -> None:
     try:
-        found = places("media/talks/a.json", f"{folder}/{name}".lstrip("/") or "x")
+        found = transcript_paths("media/talks/a.json", f"{folder}/{name}".lstrip("/") or "x")
     except ManifestError:
         return
     assert all(not place.startswith("/") and ".." not in place.split("/") for place in found)
@@ -146,11 +154,11 @@ def test_no_transcript_ever_leaves_the_root(name: str, folder: str) -> None:
 
 def test_an_asset_is_checked_by_size_and_hash() -> None:
     whole = Manifest("a.mp4", EMPTY, "video/mp4", 0, "a.txt")
-    verify(whole, 0, EMPTY.upper())
+    check_asset(whole, 0, EMPTY.upper())
     with pytest.raises(IntegrityError, match="has 1 bytes, its manifest says 0"):
-        verify(whole, 1, EMPTY)
+        check_asset(whole, 1, EMPTY)
     with pytest.raises(IntegrityError, match="has the SHA3-256 0000"):
-        verify(whole, 0, "0" * 64)
+        check_asset(whole, 0, "0" * 64)
 
 
 @pytest.mark.parametrize(
@@ -174,9 +182,9 @@ words = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"])
 
 
 @given(words, st.binary(min_size=32, max_size=32), st.integers(0, (1 << 63) - 1), words)
-def test_what_is_written_is_read_again(name: str, hash: bytes, size: int, file: str) -> None:
-    made = Manifest(f"https://a/{name}", hash.hex(), "audio/ogg", size, f"media/{file}")
-    assert read(write(made)) == made
+def test_what_is_written_is_read_again(name: str, digest: bytes, size: int, file: str) -> None:
+    made = Manifest(f"https://a/{name}", digest.hex(), "audio/ogg", size, f"media/{file}")
+    assert parse_manifest(serialize_manifest(made)) == made
 
 
 values = st.none() | st.text() | st.integers() | st.lists(st.text())
@@ -185,7 +193,7 @@ values = st.none() | st.text() | st.integers() | st.lists(st.text())
 @given(st.text(max_size=200) | st.dictionaries(st.sampled_from([*FIELDS, "x"]), values).map(json.dumps))
 def test_whatever_is_read_is_a_manifest_an_error_or_nothing(text: str) -> None:
     try:
-        found = read(text)
+        found = parse_manifest(text)
     except ManifestError:
         return
-    assert found is None or read(write(found)) == found
+    assert found is None or parse_manifest(serialize_manifest(found)) == found

@@ -1,14 +1,13 @@
-"""Source code to slices: a parser where there is one, patterns for the rest.
-
-Only rows are taken from the parse tree, never bytes: nothing depends on how the text was encoded for the parser.
-"""
+"""Source code to slices: a parser where there is one, patterns for the rest."""
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from outcrop.chunking import grammars, regex_outline
 from outcrop.chunking.pack import Definition, pack
@@ -17,19 +16,24 @@ from outcrop.chunking.rows import Slice, TextRows
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query
 
-# Seconds of processor time that a parse may take before its pace is judged.
-PATIENCE = 0.5
+log = logging.getLogger(__name__)
 
-# Bytes a second. Real code is parsed at several million; what is slower is no text of that language, and some grammars
-# then eat gigabytes.
-PACE = 200_000
+# Seconds of processor time that a parse may take before its speed counts.
+_GRACE = 0.5
+
+# Bytes a second. Real code is parsed at several million; a slower text is not of that language, and some grammars then
+# take gigabytes.
+_SLOWEST = 200_000
 
 # Characters. A longer line is data or minified code, in which no definition can be cited by line.
-LONGEST_LINE = 20_000
+_LONGEST_LINE = 20_000
 
 # Characters of one name.
-LONGEST_NAME = 150
+_LONGEST_NAME = 150
 
+# Bytes up to which a text is handed to the parser whole. A larger one is read in blocks, because only then can a slow
+# parse be stopped; tree-sitter 0.26 never frees those blocks.
+_UNWATCHED = 1 << 14
 _BLOCK = 1 << 11
 _CPP = re.compile(
     r"^\s*(class\s+\w+[^;]*$|namespace\b|template\s*<|using\s+\w|(public|private|protected)\s*:)", re.MULTILINE
@@ -40,39 +44,30 @@ _STATEMENTS = ("_statement", "call", "lexical_declaration", "variable_declaratio
 _FUNCTION = re.compile(
     r"func|method|constructor|accessor|value_def|bind|proc|subroutine|lexical|variable|assign|expression"
 )
-# Written in more dialects than one grammar knows: where it stumbles, patterns see more.
-_DIALECTS = frozenset({"sql", "css", "scss"})
 _SETTINGS = frozenset({"json", "yaml", "toml"})
 _JAVASCRIPTS = frozenset({"javascript", "typescript", "tsx"})
 _QUOTES = "\"'`"
 
 
 def cut_code(text: str, language: str) -> list[Slice]:
-    """One slice per top-level definition, small neighbours together, large ones at what is nested in them.
-
-    Args:
-        text: The whole file, or one cell.
-        language: Name of the format.
-    """
-    ruler = TextRows(text)
-    return pack(ruler, *find(ruler, language))
+    rows = TextRows(text)
+    return pack(rows, *find_definitions(rows, language))
 
 
-def find(ruler: TextRows, language: str) -> tuple[list[Definition], set[int]]:
+def find_definitions(rows: TextRows, language: str) -> tuple[list[Definition], set[int]]:
     """Definitions of a text, and the rows that hold only comments, decorators or attributes."""
-    language = _settle(ruler.text, language)
+    language = _resolve_extension(rows.text, language)
     if language == "component":
-        return _find_in_component(ruler)
-    parsed = _parse(ruler, language)
-    return regex_outline.find(ruler, language) if parsed is None else parsed
+        return _find_in_component(rows)
+    parsed = _parse(rows, language)
+    return regex_outline.find_definitions(rows, language) if parsed is None else parsed
 
 
 def has_grammar(language: str) -> bool:
-    """Whether a parser serves this language here."""
-    return _tools(language) is not None
+    return _load_grammar(language) is not None
 
 
-def _settle(text: str, language: str) -> str:
+def _resolve_extension(text: str, language: str) -> str:
     """Which of the languages that share an extension this is."""
     if language == "h":
         if _OBJC.search(text):
@@ -83,37 +78,41 @@ def _settle(text: str, language: str) -> str:
     return language
 
 
-def _parse(ruler: TextRows, language: str) -> tuple[list[Definition], set[int]] | None:
-    tools = _tools(language)
-    if tools is None or any(len(row) > LONGEST_LINE for row in ruler.rows):
+def _parse(rows: TextRows, language: str) -> tuple[list[Definition], set[int]] | None:
+    grammar = _load_grammar(language)
+    if grammar is None or any(len(row) > _LONGEST_LINE for row in rows):
         return None
-    parser, query = tools
+    parser, query = grammar
     # A NUL ends the text for most lexers; a lone surrogate has no UTF-8 form. Rows stay the same.
-    data = ruler.text.replace("\0", " ").encode("utf-8", "replace")
-    begun = time.thread_time()
+    data = rows.text.replace("\0", " ").encode("utf-8", "replace")
+    if len(data) <= _UNWATCHED:
+        tree = parser.parse(data)
+    else:
+        begun = time.thread_time()
 
-    def too_slow(offset: int, _error: bool) -> bool:
-        return time.thread_time() - begun > PATIENCE + offset / PACE
+        def too_slow(offset: int, _error: bool) -> bool:
+            return time.thread_time() - begun > _GRACE + offset / _SLOWEST
 
-    try:
-        tree = parser.parse(lambda offset, _: data[offset : offset + _BLOCK], progress_callback=too_slow)
-    except ValueError:
-        parser.reset()
+        try:
+            tree = parser.parse(lambda offset, _: data[offset : offset + _BLOCK], progress_callback=too_slow)
+        except ValueError:
+            parser.reset()
+            return None
+    # Dialects of CSS are many: where the grammar stumbles, patterns see more.
+    if language == "css" and tree.root_node.has_error:
         return None
-    if language in _DIALECTS and tree.root_node.has_error:
-        return None
-    return _read(ruler, language, query, tree.root_node, data)
+    return _collect(rows, language, query, tree.root_node, data)
 
 
-def _read(ruler: TextRows, language: str, query: Query, root: Node, data: bytes) -> tuple[list[Definition], set[int]]:
-    from tree_sitter import QueryCursor  # here for the reason given in _tools
+def _collect(rows: TextRows, language: str, query: Query, root: Node, data: bytes) -> tuple[list[Definition], set[int]]:
+    from tree_sitter import QueryCursor  # here for the reason given in _load_grammar
 
     definitions: dict[tuple[int, int], Definition] = {}
     leads: set[int] = set()
     for _, captures in QueryCursor(query).matches(root):
         for node in captures.get("lead", ()):
             first, column = node.start_point
-            line = ruler.rows[first]
+            line = rows[first]
             if len(line) - len(line.lstrip()) >= column:
                 leads.update(range(first, _last_row(node) + 1))
         for node in (*captures.get("def", ()), *captures.get("value", ())):
@@ -143,13 +142,13 @@ def _last_row(node: Node) -> int:
 
 
 def _name(captures: dict[str, list[Node]], language: str, data: bytes) -> str | None:
-    """What a definition is called, as people write it: no generics, no pointers, a dot between the parts."""
-    names = [_spell(_text(node, data), language) for node in captures.get("name", ())]
+    """The name as people write it: no generics, no pointers, a dot between the parts."""
+    names = [_plain_name(_text(node, data), language) for node in captures.get("name", ())]
     name = " ".join(filter(None, names))
     owner = captures.get("owner")
     if not owner:
         return name or None
-    prefix = _receiver(_text(owner[0], data), language)
+    prefix = _owner_name(_text(owner[0], data), language)
     joint = " " if language in {"haskell", "hcl"} else "."
     return f"{prefix}{joint}{name}" if prefix and name else prefix or name or None
 
@@ -158,73 +157,72 @@ def _text(node: Node, data: bytes) -> str:
     return data[node.start_byte : min(node.end_byte, node.start_byte + 400)].decode("utf-8", "replace")
 
 
-def _receiver(text: str, language: str) -> str:
-    """The type in a Go receiver ``(e *Engine[T])``; otherwise the text itself, without ``self``."""
+def _owner_name(text: str, language: str) -> str:
+    # A Go receiver is ``(e *Engine[T])``.
     if language == "go":
         words = re.findall(r"\w+", re.sub(r"\[.*", "", text))
         return words[-1] if words else ""
     return "" if text == "self" else text.replace("::", ".")
 
 
-def _spell(raw: str, language: str) -> str:
-    if language in {"css", "scss", "make"}:
-        return " ".join(raw.split())[:LONGEST_NAME]
+def _plain_name(raw: str, language: str) -> str:
+    if language in {"css", "make"}:
+        return " ".join(raw.split())[:_LONGEST_NAME]
     if raw[:1] in _QUOTES and len(raw) > 1:
-        return raw.strip(_QUOTES)[:LONGEST_NAME]
+        return raw.strip(_QUOTES)[:_LONGEST_NAME]
     if "operator" in raw and language in {"cpp", "csharp"}:
         return raw.partition("(")[0].strip().lstrip("*& ").replace("::", ".") or raw
     if language in {"json", "yaml", "toml", "haskell"}:
-        return raw.splitlines()[0][:LONGEST_NAME]
+        return raw.splitlines()[0][:_LONGEST_NAME]
     name = raw[:1] + raw[1:].partition("(")[0]
     while (shorter := re.sub(r"<[^<>]*>", "", name)) != name:
         name = shorter
     stops = r"\s(?:where|when|extends|do)\b|[{<]" if language in _JAVASCRIPTS else r"\s(?:where|when|do)\b|[\[{<]"
     name = re.split(stops, name)[0]
     words = name.replace("::", ".").replace("\\", ".").replace(":", ".").replace("*", " ").replace("&", " ").split()
-    return words[-1].strip("(),;")[:LONGEST_NAME] if words else ""
+    return words[-1].strip("(),;")[:_LONGEST_NAME] if words else ""
 
 
 @lru_cache(maxsize=64)
-def _tools(language: str) -> tuple[Parser, Query] | None:
-    """The parser and query of a language, loaded when its first file comes; None if this machine has none."""
+def _load_grammar(language: str) -> tuple[Parser, Query] | None:
     source = grammars.QUERIES.get(language)
     if source is None:
         return None
     try:
-        # Searching needs no parser, and start-up should not pay for one: only the grammar asked for is loaded.
-        from tree_sitter import Parser, Query
-        from tree_sitter_language_pack import SupportedLanguage, get_language
+        # Searching needs no parser: a grammar is loaded when its first file comes.
+        from tree_sitter import Language, Parser, Query
 
-        grammar = get_language(cast("SupportedLanguage", language))
-        return Parser(grammar), Query(grammar, source)
-    except (ImportError, LookupError, OSError, ValueError):
+        module, function = grammars.ENTRY_POINTS.get(language, (f"tree_sitter_{language}", "language"))
+        loaded = Language(getattr(import_module(module), function)())
+        return Parser(loaded), Query(loaded, source)
+    except (ImportError, AttributeError, OSError, TypeError, ValueError) as error:
+        log.warning(
+            "%s files are cut by patterns: their grammar does not load (%s); reinstall Outcrop", language, error
+        )
         return None
 
 
-def _find_in_component(ruler: TextRows) -> tuple[list[Definition], set[int]]:
-    """A Vue, Svelte or Astro file: its sections, and the definitions of its scripts.
-
-    The script is parsed with everything else blanked out, so that rows stay what they are.
-    """
+def _find_in_component(rows: TextRows) -> tuple[list[Definition], set[int]]:
+    """A Vue, Svelte or Astro file: its sections, and the definitions of its scripts (parsed with the rest blank)."""
     definitions: list[Definition] = []
-    scripts = [False] * len(ruler)
+    scripts = [False] * len(rows)
     row = 0
-    while row < len(ruler):
-        opened = _SECTION.match(ruler.rows[row])
+    while row < len(rows):
+        opened = _SECTION.match(rows[row])
         if not opened:
             row += 1
             continue
         closing = f"</{opened[1]}>"
         last = row
-        while last < len(ruler) - 1 and not ruler.rows[last].startswith(closing) and closing not in ruler.rows[row]:
+        while last < len(rows) - 1 and not rows[last].startswith(closing) and closing not in rows[row]:
             last += 1
         definitions.append(Definition(row, last, opened[1]))
         if opened[1] == "script":
             scripts[row + 1 : last] = [True] * max(last - row - 1, 0)
         row = last + 1
-    if ruler.rows[0].strip() == "---":
-        fence = next((n for n in range(1, len(ruler)) if ruler.rows[n].strip() == "---"), 1)
+    if rows[0].strip() == "---":
+        fence = next((n for n in range(1, len(rows)) if rows[n].strip() == "---"), 1)
         scripts[1:fence] = [True] * (fence - 1)
-    script = TextRows("\n".join(line if inside else "" for line, inside in zip(ruler.rows, scripts, strict=True)))
-    inner, leads = find(script, "typescript")
+    script = TextRows("\n".join(line if inside else "" for line, inside in zip(rows, scripts, strict=True)))
+    inner, leads = find_definitions(script, "typescript")
     return [*definitions, *inner], leads

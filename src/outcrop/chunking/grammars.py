@@ -1,33 +1,24 @@
 """Which nodes of a parse tree are definitions: one tree-sitter query per language.
 
-Captures: ``@def`` is a definition and ``@name`` what it is called; ``@owner`` is a type named outside of it (a Go
-receiver); ``@end`` is a sibling that still belongs to it (a body); ``@value`` is a definition if it is longer than one
-line (a table of constants); ``@lead`` is a comment, decorator or attribute: it
-belongs to the definition directly below. A definition inside another is a candidate for a cut when the outer one is too
-long, nothing more, so it does no harm to name too many.
+Captures: ``@def`` is a definition and ``@name`` its name; ``@owner`` is a type named outside of it (a Go receiver);
+``@end`` is a sibling that belongs to it (a body); ``@value`` is a definition if it is longer than one line (a table of
+constants); ``@lead`` is a comment, decorator or attribute that belongs to the definition directly below. A definition
+inside another is only a place for a cut when the outer one is too long, so it does no harm to name too many.
 """
 
 from __future__ import annotations
 
 
 def named(types: str, name: str = "name: (_)", rest: str = "") -> str:
-    """Patterns for node types whose name is found in the same way.
-
-    Args:
-        types: Node types, divided by spaces.
-        name: The part of the pattern that is the name.
-        rest: What else the node must have.
-    """
+    """Patterns for node types (divided by spaces) whose name is found in the same way."""
     return "\n".join(f"({one} {name} @name {rest}) @def" for one in types.split())
 
 
 def unnamed(types: str) -> str:
-    """Patterns for node types that are a unit but have no name of their own."""
     return "\n".join(f"({one}) @def" for one in types.split())
 
 
 def leads(types: str) -> str:
-    """Patterns for what stands above a definition and belongs to it."""
     return "\n".join(f"({one}) @lead" for one in types.split())
 
 
@@ -77,41 +68,20 @@ _CPP = f"""
 {_C}
 """
 
-_CSS = f"""
-{named("rule_set", "(selectors)")}
-{named("keyframes_statement", "(keyframes_name)")}
-{unnamed("media_statement supports_statement")}
-{leads("comment")}
-"""
+# Module and function of a grammar that is not ``tree_sitter_LANGUAGE.language``.
+ENTRY_POINTS: dict[str, tuple[str, str]] = {
+    "csharp": ("tree_sitter_c_sharp", "language"),
+    "typescript": ("tree_sitter_typescript", "language_typescript"),
+    "tsx": ("tree_sitter_typescript", "language_tsx"),
+    "php": ("tree_sitter_php", "language_php"),
+}
 
-_LISP = """
-((list_lit . (sym_lit) @kind . (sym_lit name: (_) @name)) (#match? @kind "^(def|ns$)")) @def
-(comment) @lead
-"""
-
-_SCHEME = """
-((list . (symbol) @kind . [(symbol) (list . (symbol))] @name) (#match? @kind "^(define|struct|module)")) @def
-(comment) @lead
-"""
-
-_OCAML = f"""
-(module_definition (module_binding (module_name) @name)) @def
-(module_type_definition (module_type_name) @name) @def
-(type_definition . (type_binding name: (_) @name)) @def
-(class_definition (class_binding (class_name) @name)) @def
-(method_definition (method_name) @name) @def
-(value_specification (value_name) @name) @def
-(exception_definition (constructor_declaration (constructor_name) @name)) @def
-(external (value_name) @name) @def
-{leads("comment attribute")}
-"""
-
-# D is missing on purpose: its bundled grammar takes the process down on some texts. Perl is, because it is slow.
-# By the name that the grammar has in ``tree_sitter_language_pack``.
+# Not D, whose grammar takes the process down on some texts, nor Perl, whose grammar is slow. Where the patterns of
+# ``regex_outline.py`` find as much (SQL, OCaml, F#, Fortran …), a grammar of 5 to 15 MB is not worth its size.
 QUERIES: dict[str, str] = {
     "python": f"""
         {named("function_definition class_definition")}
-        (module (assignment left: (_) @name) @value)
+        (module (expression_statement (assignment left: (_) @name)) @value)
         {leads("comment decorator")}""",
     "javascript": _JAVASCRIPT,
     "typescript": _TYPESCRIPT,
@@ -175,13 +145,11 @@ QUERIES: dict[str, str] = {
         (namespace_definition name: (_) @name body: (_)) @def
         {leads("comment attribute_list")}""",
     "kotlin": f"""
-        (class_declaration (type_identifier) @name) @def
-        (object_declaration (type_identifier) @name) @def
-        (function_declaration (simple_identifier) @name) @def
-        (property_declaration (variable_declaration (simple_identifier) @name)) @def
-        (type_alias . (type_identifier) @name) @def
+        {named("class_declaration object_declaration function_declaration")}
+        (property_declaration (variable_declaration . (identifier) @name)) @def
+        (type_alias type: (_) @name) @def
         {unnamed("companion_object secondary_constructor anonymous_initializer")}
-        {leads("line_comment multiline_comment")}""",
+        {leads("line_comment block_comment")}""",
     "swift": f"""
         {
         named(
@@ -209,31 +177,18 @@ QUERIES: dict[str, str] = {
         (assignment_statement (variable_list . (_) @name) (expression_list . (function_definition))) @def
         {leads("comment")}""",
     "bash": f"{named('function_definition')}\n{leads('comment')}",
-    "sql": f"""
-        {
-        named(
-            "create_table create_function create_view create_materialized_view create_trigger create_type "
-            "create_sequence alter_table",
-            "(object_reference)",
-        )
-    }
-        (create_index column: (_) @name) @def
-        (create_schema (identifier) @name) @def
-        {leads("comment marginalia")}""",
-    "css": _CSS,
-    "scss": f"{_CSS}\n{named('mixin_statement function_statement')}",
+    "css": f"""
+        {named("rule_set", "(selectors)")}
+        {named("keyframes_statement", "(keyframes_name)")}
+        {unnamed("media_statement supports_statement")}
+        {leads("comment")}""",
     "haskell": f"""
         (declarations [(function name: (_) @name) (signature name: (_) @name) (bind name: (_) @name)] @def)
         (class_declarations [(function name: (_) @name) (signature name: (_) @name)] @def)
         (instance_declarations [(function name: (_) @name) (bind name: (_) @name)] @def)
-        {named("data_type newtype class type_synomym")}
+        {named("data_type newtype class type_synonym")}
         (instance name: (_) @owner patterns: (_) @name) @def
         {leads("comment haddock pragma")}""",
-    "ocaml": f"""
-        (structure (value_definition . (let_binding pattern: (_) @name)) @def)
-        (compilation_unit (value_definition . (let_binding pattern: (_) @name)) @def)
-        {_OCAML}""",
-    "ocaml_interface": _OCAML,
     "elixir": """
         (call target: (identifier) @call (arguments . (_) @name)
           (#match? @call "^(defp?|defmacrop?|defmodule|defprotocol|defimpl|defdelegate|defguardp?|test|describe)$")
@@ -242,46 +197,24 @@ QUERIES: dict[str, str] = {
         (unary_operator operator: "@" operand: (call target: (identifier) @at)
           (#match? @at "^(doc|spec|impl|deprecated|since|tag)$")) @lead""",
     "zig": f"""
-        (Decl (FnProto function: (_) @name)) @def
-        (Decl (VarDecl variable_type_function: (_) @name)) @def
-        (TestDecl (_) @name (Block)) @def
-        {leads("doc_comment line_comment")}""",
+        {named("function_declaration")}
+        (source_file (variable_declaration . (identifier) @name) @def)
+        ([(struct_declaration) (union_declaration) (enum_declaration) (opaque_declaration)]
+          (variable_declaration . (identifier) @name) @def)
+        (test_declaration . (_) @name (block)) @def
+        {leads("comment")}""",
     "dart": f"""
         {named("class_definition extension_declaration enum_declaration")}
         (mixin_declaration (identifier) @name) @def
         ((function_signature name: (_) @name) @def . (function_body) @end)
         ((method_signature (_ name: (_) @name)) @def . (function_body) @end)
         {leads("documentation_comment comment annotation")}""",
-    "erlang": f"""
-        (fun_decl clause: (function_clause name: (_) @name)) @def
-        {named("record_decl")}
-        {leads("comment spec")}""",
-    "clojure": _LISP,
-    "scheme": _SCHEME,
-    "racket": _SCHEME,
-    "elm": f"""
-        (value_declaration functionDeclarationLeft: (_ . (_) @name)) @def
-        {named("type_annotation type_declaration type_alias_declaration")}
-        {leads("block_comment line_comment")}""",
     "julia": f"""
         {named("module_definition")}
         {named("function_definition macro_definition", "(signature)")}
         {named("struct_definition abstract_definition", "(type_head)")}
         (assignment . (call_expression) @name) @def
         {leads("line_comment block_comment string_literal")}""",
-    "r": f"""
-        (binary_operator lhs: (_) @name rhs: (function_definition)) @def
-        (call function: (identifier) @call arguments: (arguments . (argument value: (string) @name))
-          (#match? @call "^(setClass|setMethod|setGeneric|setRefClass|test_that|describe)$")) @def
-        {leads("comment")}""",
-    "fortran": f"""
-        (module (module_statement (name) @name)) @def
-        (submodule (submodule_statement (name) @name)) @def
-        (program (program_statement (name) @name)) @def
-        (subroutine (subroutine_statement name: (_) @name)) @def
-        (function (function_statement name: (_) @name)) @def
-        (derived_type_definition (derived_type_statement (type_name) @name)) @def
-        {leads("comment")}""",
     "powershell": f"""
         (function_statement (function_name) @name) @def
         (class_statement . (simple_name) @name) @def
@@ -291,42 +224,10 @@ QUERIES: dict[str, str] = {
         {named("class_interface class_implementation protocol_declaration", ". (identifier)")}
         {named("method_definition", "(identifier)")}
         {_C}""",
-    "fsharp": f"""
-        (function_or_value_defn (function_declaration_left . (_) @name)) @def
-        (function_or_value_defn (value_declaration_left . (_) @name)) @def
-        (type_definition (_ (type_name type_name: (_) @name))) @def
-        (member_defn (method_or_prop_defn name: (_) @name)) @def
-        {leads("line_comment block_comment attributes")}""",
     "matlab": f"{named('function_definition class_definition')}\n{leads('comment')}",
-    "gdscript": f"{named('function_definition class_definition')}\n{leads('comment annotation')}",
-    "fish": f"{named('function_definition')}\n{leads('comment')}",
-    "gleam": f"{named('function')}\n{named('type_definition', '(type_name)')}\n{leads('comment statement_comment')}",
-    "solidity": f"""
-        {
-        named(
-            "contract_declaration interface_declaration library_declaration function_definition modifier_definition "
-            "struct_declaration enum_declaration"
-        )
-    }
-        {leads("comment")}""",
-    "elisp": f"{named('function_definition macro_definition')}\n{leads('comment')}",
-    "commonlisp": """
-        (defun (defun_header function_name: (_) @name)) @def
-        ((list_lit . (sym_lit) @kind . (_) @name) (#match? @kind "^def")) @def
-        (comment) @lead""",
-    "proto": f"""
-        (message (message_name) @name) @def
-        (service (service_name) @name) @def
-        (enum (enum_name) @name) @def
-        {leads("comment")}""",
-    "thrift": f"{named('struct_definition service_definition enum_definition', '(identifier)')}\n{leads('comment')}",
     "hcl": f"""
         (body (block (identifier) @owner . [(string_lit) (identifier)]* @name . (block_start)) @def)
         {leads("comment")}""",
-    "cmake": f"""
-        (function_def (function_command (argument_list . (_) @name))) @def
-        (macro_def (macro_command (argument_list . (_) @name))) @def
-        {leads("line_comment bracket_comment")}""",
     "make": f"(rule (targets) @name) @def\n{leads('comment')}",
     "nix": f"{named('binding', '(attrpath)')}\n{leads('comment')}",
     "json": named("pair", "key: (_)"),

@@ -1,7 +1,4 @@
-"""Where the headings of a prose format are, and what must not be cut in two.
-
-Every reader here takes a text and gives headings in order; what becomes of them is decided in ``markup.py``.
-"""
+"""Where the headings of a prose format are, and what must not be cut in two."""
 
 from __future__ import annotations
 
@@ -21,15 +18,7 @@ TITLE_LIMIT = 100
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading.
-
-    Attributes:
-        line: 0-based line on which its section begins (the overline, where there is one).
-        level: 1 for the highest.
-        title: Without markup.
-        lines: How many lines the heading itself takes; 0 if other text stands on its last line.
-        offset: Where on the line it begins, where that is not column 0.
-    """
+    """``line`` is 0-based, ``level`` 1 for the highest, ``lines`` 0 if other text is on the last line of the title."""
 
     line: int
     level: int
@@ -39,26 +28,20 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """What a reader found.
-
-    Attributes:
-        headings: In order.
-        solid: Line ranges that are not cut while they fit: fences, tables, literal blocks.
-        title: Title from the front matter.
-    """
+class DocumentStructure:
+    """``solid`` has line ranges that are not cut while they fit: fences, tables, literal blocks."""
 
     headings: list[Heading] = field(default_factory=list)
     solid: list[tuple[int, int]] = field(default_factory=list)
     title: str | None = None
 
 
-def read_markdown(text: str) -> Layout:
+def read_markdown(text: str) -> DocumentStructure:
     """CommonMark by a real parser: headings of both styles at the top level, none inside fences, quotes or HTML."""
     front, title, body = _front_matter(text)
-    layout = Layout(title=title)
+    structure = DocumentStructure(title=title)
     if front:
-        layout.solid.append((0, front))
+        structure.solid.append((0, front))
     tokens = _markdown().parse(body)
     for at, token in enumerate(tokens):
         if token.map is None or token.level != 0:
@@ -66,23 +49,23 @@ def read_markdown(text: str) -> Layout:
         first, stop = token.map
         if token.type == "heading_open":
             heading = Heading(first, int(token.tag[1:]), _plain(tokens[at + 1].content), stop - first)
-            layout.headings.append(heading)
+            structure.headings.append(heading)
         elif token.type in {"fence", "code_block", "html_block", "table_open"}:
-            layout.solid.append((first, stop))
-    return layout
+            structure.solid.append((first, stop))
+    return structure
 
 
 @cache
 def _markdown() -> MarkdownIt:
-    # Indexing needs the parser, searching does not: it is imported when the first document comes.
+    # Searching needs no parser: it is imported when the first document comes.
     from markdown_it import MarkdownIt
 
-    # What stands inside a paragraph is not our business, and takes most of the time.
+    # Markup inside a paragraph is of no use here, and takes most of the time.
     return MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
 
 
 def _front_matter(text: str) -> tuple[int, str | None, str]:
-    """Lines of the front matter, its title, and the text without it and without odd line ends, line for line."""
+    """Lines of the front matter, its title, and the text with those lines blank and no carriage returns."""
     lines = text.split("\n")
     end = 0
     if lines[0].rstrip() in {"---", "+++"}:
@@ -101,7 +84,6 @@ _MARKS = re.compile(r"[*`]+|(?<!\w)_+|_+(?!\w)|<[^>]+>|\s*\{[#:.][^}]*\}\s*$|\s+
 
 
 def _plain(title: str) -> str:
-    """A heading's words: links, emphasis and anchors gone."""
     text = _MARKS.sub("", _LINK.sub(r"\1", title))
     return " ".join(html.unescape(text).split())[:TITLE_LIMIT]
 
@@ -109,20 +91,20 @@ def _plain(title: str) -> str:
 _RULE = re.compile(r"([!-/:-@\[-`{-~])\1+\s*$")
 
 
-def read_rst(text: str) -> Layout:
+def read_rst(text: str) -> DocumentStructure:
     """Underlined titles, with or without an overline; the level is the order in which the styles appear."""
-    layout = Layout()
+    structure = DocumentStructure()
     lines = text.split("\n")
     styles: list[tuple[str, bool]] = []
     at = 0
     while at < len(lines) - 1:
         heading = _rst_heading(lines, at, styles)
         if heading:
-            layout.headings.append(heading)
+            structure.headings.append(heading)
             at += heading.lines
         else:
             at += 1
-    return layout
+    return structure
 
 
 def _rst_heading(lines: list[str], at: int, styles: list[tuple[str, bool]]) -> Heading | None:
@@ -143,22 +125,22 @@ def _rst_heading(lines: list[str], at: int, styles: list[tuple[str, bool]]) -> H
     return Heading(at, styles.index(style) + 1, _plain(title.replace("``", "")), below - at + 1)
 
 
-def read_asciidoc(text: str) -> Layout:
+def read_asciidoc(text: str) -> DocumentStructure:
     """``=`` titles outside of delimited blocks."""
-    layout = Layout()
+    structure = DocumentStructure()
     fence: str | None = None
     opened = 0
     for number, line in enumerate(text.split("\n")):
         bare = line.rstrip()
         if fence:
             if bare == fence:
-                layout.solid.append((opened, number + 1))
+                structure.solid.append((opened, number + 1))
                 fence = None
         elif re.fullmatch(r"-{4,}|\.{4,}|={4,}|\*{4,}|_{4,}|\+{4,}|/{4,}|\|===|```\w*", bare):
             fence, opened = bare[:3] if bare.startswith("```") else bare, number
         elif found := re.match(r"(={1,6}|#{1,6})\s+(\S.*?)(\s+\1)?\s*$", line):
-            layout.headings.append(Heading(number, len(found[1]), _plain(found[2])))
-    return layout
+            structure.headings.append(Heading(number, len(found[1]), _plain(found[2])))
+    return structure
 
 
 _HTML_HEADING = re.compile(r"<h([1-6])\b[^>]*>(.*?)</h\1\s*>", re.IGNORECASE | re.DOTALL)
@@ -167,11 +149,11 @@ _NUMBERED = re.compile(r"( {2,}|\t\s*)#")
 _HTML_TITLE = re.compile(r"<title\b[^>]*>(.*?)</title\s*>", re.IGNORECASE | re.DOTALL)
 
 
-def read_html(text: str) -> Layout:
+def read_html(text: str) -> DocumentStructure:
     """``h1`` to ``h6`` outside of comments, scripts and listings."""
     hidden = [(m.start(), m.end()) for m in _HTML_HIDDEN.finditer(text)]
     title = _HTML_TITLE.search(text)
-    layout = Layout(title=_plain(title[1]) or None if title else None)
+    structure = DocumentStructure(title=_plain(title[1]) or None if title else None)
     line, at, skip = 0, 0, 0
     for found in _HTML_HEADING.finditer(text):
         while skip < len(hidden) and hidden[skip][1] <= found.start():
@@ -185,11 +167,11 @@ def read_html(text: str) -> Layout:
         words = _plain(found[2])
         after = text[found.end() : text.find("\n", found.end()) % (len(text) + 1)]
         height = 0 if after.strip() else found[0].count("\n") + 1
-        layout.headings.append(Heading(line, int(found[1]), words, height, offset))
-    return layout
+        structure.headings.append(Heading(line, int(found[1]), words, height, offset))
+    return structure
 
 
-def read_wiki(text: str) -> Layout:
+def read_wiki(text: str) -> DocumentStructure:
     """A Fossil wiki page or technote: no name tells its markup, so headings of Markdown and of HTML both count.
 
     An indented ``#`` numbers a list there.
@@ -197,27 +179,28 @@ def read_wiki(text: str) -> Layout:
     markdown, page = read_markdown(text), read_html(text)
     lines = text.split("\n")
     markdown.headings[:] = [each for each in markdown.headings if not _NUMBERED.match(lines[each.line])]
-    taken = {heading.line for heading in markdown.headings}
-    inside = [range(*stretch) for stretch in markdown.solid if not _HTML_HEADING.search(_lines(text, *stretch))]
-    extra = [h for h in page.headings if h.line not in taken and not any(h.line in block for block in inside)]
-    return Layout(sorted(markdown.headings + extra, key=lambda h: (h.line, h.offset)), markdown.solid, markdown.title)
+    inside = [
+        range(first, stop) for first, stop in markdown.solid if not _HTML_HEADING.search("\n".join(lines[first:stop]))
+    ]
+    page.headings[:] = [each for each in page.headings if not any(each.line in block for block in inside)]
+    return _with_headings_of(markdown, page)
 
 
-def read_mediawiki(text: str) -> Layout:
+def read_mediawiki(text: str) -> DocumentStructure:
     """``= Title =`` and HTML headings: a ``.wiki`` file is of MediaWiki, or of Fossil, which has only the latter."""
-    page, equals = read_html(text), _read_style(text, _STYLES["mediawiki"])
-    taken = {heading.line for heading in page.headings}
-    extra = [heading for heading in equals.headings if heading.line not in taken]
-    return Layout(sorted(page.headings + extra, key=lambda each: (each.line, each.offset)), page.solid, page.title)
+    return _with_headings_of(read_html(text), _read_line_format(text, _LINE_FORMATS["mediawiki"]))
 
 
-def _lines(text: str, first: int, stop: int) -> str:
-    return "\n".join(text.split("\n")[first:stop])
+def _with_headings_of(structure: DocumentStructure, other: DocumentStructure) -> DocumentStructure:
+    taken = {heading.line for heading in structure.headings}
+    headings = structure.headings + [heading for heading in other.headings if heading.line not in taken]
+    headings.sort(key=lambda heading: (heading.line, heading.offset))
+    return DocumentStructure(headings, structure.solid, structure.title)
 
 
 @dataclass(frozen=True, slots=True)
-class _Style:
-    """A format whose headings are one line each: the pattern, how deep a heading is, and what hides one."""
+class _LineFormat:
+    """A format whose headings are one line each; none counts between ``fence`` and ``close``."""
 
     heading: re.Pattern[str]
     level: Callable[[str], int]
@@ -230,52 +213,54 @@ _TEXINFO = {
     "top": 1, "chapter": 1, "unnumbered": 1, "appendix": 1, "section": 2, "unnumberedsec": 2, "subsection": 3,
     "unnumberedsubsec": 3, "subsubsection": 4,
 }  # fmt: skip
-_STYLES: dict[str, _Style] = {
-    "org": _Style(
+_LINE_FORMATS: dict[str, _LineFormat] = {
+    "org": _LineFormat(
         re.compile(r"(?P<mark>\*+)\s+(?P<title>.+)"),
         len,
         re.compile(r"\s*#\+begin_", re.IGNORECASE),
         re.compile(r"\s*#\+end_", re.IGNORECASE),
     ),
-    "latex": _Style(
+    "latex": _LineFormat(
         re.compile(r"\s*\\(?P<mark>part|chapter|(?:sub){0,2}section|paragraph)\*?(?:\[[^\]]*\])?\{(?P<title>.+?)\}"),
         _LATEX.__getitem__,
         re.compile(r"\s*\\begin\{(verbatim|lstlisting|minted)\}"),
         re.compile(r"\s*\\end\{(verbatim|lstlisting|minted)\}"),
     ),
-    "typst": _Style(re.compile(r"(?P<mark>=+)\s+(?P<title>.+)"), len, re.compile(r"\s*```"), re.compile(r"\s*```")),
-    "mediawiki": _Style(re.compile(r"(?P<mark>={1,6})\s*(?P<title>[^=\s].*?)\s*=*\s*$"), len),
-    "textile": _Style(re.compile(r"h(?P<mark>[1-6])(?:\([^)]*\))?\.\s+(?P<title>.+)"), int),
-    "pod": _Style(re.compile(r"=head(?P<mark>[1-4])\s+(?P<title>.+)"), int),
-    "rdoc": _Style(re.compile(r"(?P<mark>={1,6})\s*(?P<title>[^=\s].*)"), len),
-    "texinfo": _Style(
+    "typst": _LineFormat(
+        re.compile(r"(?P<mark>=+)\s+(?P<title>.+)"), len, re.compile(r"\s*```"), re.compile(r"\s*```")
+    ),
+    "mediawiki": _LineFormat(re.compile(r"(?P<mark>={1,6})\s*(?P<title>[^=\s].*?)\s*=*\s*$"), len),
+    "textile": _LineFormat(re.compile(r"h(?P<mark>[1-6])(?:\([^)]*\))?\.\s+(?P<title>.+)"), int),
+    "pod": _LineFormat(re.compile(r"=head(?P<mark>[1-4])\s+(?P<title>.+)"), int),
+    "rdoc": _LineFormat(re.compile(r"(?P<mark>={1,6})\s*(?P<title>[^=\s].*)"), len),
+    "texinfo": _LineFormat(
         re.compile(rf"@(?P<mark>{'|'.join(_TEXINFO)})\s+(?P<title>.+)"),
         _TEXINFO.__getitem__,
         re.compile(r"@(example|verbatim|lisp)\b"),
         re.compile(r"@end (example|verbatim|lisp)\b"),
     ),
-    "man": _Style(
+    "man": _LineFormat(
         re.compile(r"\.(?P<mark>SH|SS|Sh|Ss)\s+\"?(?P<title>[^\"]+)"), lambda mark: 1 if mark[1] in "Hh" else 2
     ),
 }
 
 
-def _read_style(text: str, style: _Style) -> Layout:
-    layout = Layout()
+def _read_line_format(text: str, style: _LineFormat) -> DocumentStructure:
+    structure = DocumentStructure()
     opened: int | None = None
     for number, line in enumerate(text.split("\n")):
         if opened is not None:
             if style.close and style.close.match(line):
-                layout.solid.append((opened, number + 1))
+                structure.solid.append((opened, number + 1))
                 opened = None
         elif style.fence and style.fence.match(line):
             opened = number
         elif found := style.heading.match(line):
-            layout.headings.append(Heading(number, style.level(found["mark"]), _plain(found["title"])))
-    return layout
+            structure.headings.append(Heading(number, style.level(found["mark"]), _plain(found["title"])))
+    return structure
 
 
-_READERS: dict[str, Callable[[str], Layout]] = {
+_READERS: dict[str, Callable[[str], DocumentStructure]] = {
     "markdown": read_markdown,
     "rst": read_rst,
     "text": read_rst,
@@ -286,10 +271,9 @@ _READERS: dict[str, Callable[[str], Layout]] = {
 }
 
 # Names of the prose formats.
-FORMATS = frozenset(_READERS) | frozenset(_STYLES)
+FORMATS = frozenset(_READERS) | frozenset(_LINE_FORMATS)
 
 
-def read(text: str, language: str) -> Layout:
-    """The headings of a text in one of :data:`FORMATS`."""
+def read_headings(text: str, language: str) -> DocumentStructure:
     reader = _READERS.get(language)
-    return reader(text) if reader else _read_style(text, _STYLES[language])
+    return reader(text) if reader else _read_line_format(text, _LINE_FORMATS[language])

@@ -1,7 +1,7 @@
 """Notebooks to chunks, cell by cell, and percent scripts, which are notebooks written as one Python file.
 
 Formats: nbformat 4 (``cells`` with ``source``) and nbformat 3 (``worksheets`` of ``cells`` with ``input``). Outputs are
-never read. Code, Markdown and raw cells are different parts of one artifact, because they go to different corpora.
+never read.
 """
 
 from __future__ import annotations
@@ -39,30 +39,17 @@ _COMMENT_HEADING = re.compile(r"#[ \t]+(#{1,6})[ \t]+(.+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One cell.
-
-    Attributes:
-        number: 0-based, over all cells; None in a percent script, whose lines are those of the file.
-        part: Which half of the notebook it belongs to.
-        source: Its text.
-        slices: Where it is cut, as offsets into ``source``.
-        id: Its own id, where the notebook gives it one.
-    """
+class NotebookCell:
+    """``number`` is 0-based over all cells, None in a percent script; ``slices`` are offsets into ``source``."""
 
     number: int | None
     part: Part
     source: str
     slices: list[Slice]
-    id: str | None = None
+    cell_id: str | None = None
 
 
-def cut_notebook(text: str) -> Iterator[Cell]:
-    """The cells of a notebook, in order, each cut under the ceiling.
-
-    Args:
-        text: The file, JSON.
-    """
+def cut_notebook(text: str) -> Iterator[NotebookCell]:
     book = _load(text)
     language = _language(book)
     trail: Trail = ()
@@ -76,20 +63,18 @@ def cut_notebook(text: str) -> Iterator[Cell]:
         if part is Part.CODE:
             slices = cut_cell(source, language, name)
         elif part is Part.RAW:
-            ruler = TextRows(source)
-            slices = ruler.slices(0, len(ruler), name, prose_cost)
+            slices = TextRows(source).all_slices(name, prose_cost)
         elif kind == "heading":
-            # nbformat 3 kept the level beside the text.
+            # nbformat 3 has the level beside the text.
             level = cell.get("level")
             depth = level if isinstance(level, int) and level > 0 else 1
             trail = (*trail[: depth - 1], " ".join(source.split()))
-            ruler = TextRows(source)
-            slices = ruler.slices(0, len(ruler), JOINT.join(filter(None, trail)) or None, prose_cost)
+            slices = TextRows(source).all_slices(JOINT.join(filter(None, trail)) or None, prose_cost)
         else:
             slices = _cut_prose(source, trail)
             trail = trail_after(source, trail)
-        id = cell.get("id")
-        yield Cell(number, part, source, slices, id if isinstance(id, str) and id else None)
+        cell_id = cell.get("id")
+        yield NotebookCell(number, part, source, slices, cell_id if isinstance(cell_id, str) and cell_id else None)
 
 
 def is_percent_script(text: str) -> bool:
@@ -97,12 +82,8 @@ def is_percent_script(text: str) -> bool:
     return _PERCENT.search(text) is not None
 
 
-def cut_percent_script(text: str) -> Iterator[Cell]:
-    """The cells of a percent script; offsets and lines are those of the file.
-
-    Args:
-        text: The whole file.
-    """
+def cut_percent_script(text: str) -> Iterator[NotebookCell]:
+    """The cells of a percent script; offsets and lines are those of the file."""
     starts = [found.start() for found in _PERCENT.finditer(text)]
     edges = sorted({0, *starts, len(text)})
     trail: list[str] = []
@@ -114,22 +95,14 @@ def cut_percent_script(text: str) -> Iterator[Cell]:
                 level = len(heading[1])
                 trail[level - 1 :] = [""] * (level - 1 - len(trail)) + [heading[2].strip()]
         name = JOINT.join(filter(None, trail)) or None
-        ruler = TextRows(piece)
-        slices = ruler.slices(0, len(ruler), name, prose_cost) if prose else cut_cell(piece, "python", name)
+        slices = TextRows(piece).all_slices(name, prose_cost) if prose else cut_cell(piece, "python", name)
         shifted = [(start + a, start + b, title) for a, b, title in slices]
-        yield Cell(None, Part.DOC if prose else Part.CODE, text, shifted)
+        yield NotebookCell(None, Part.DOC if prose else Part.CODE, text, shifted)
 
 
 def cut_cell(source: str, language: str, name: str | None) -> list[Slice]:
-    """A code cell: whole if it fits, else cut like a file of its language.
-
-    Args:
-        source: The cell.
-        language: The notebook's language; a cell magic such as ``%%bash`` says otherwise.
-        name: What the cell stands under, for the parts that define nothing.
-    """
-    ruler = TextRows(source)
-    whole = ruler.slices(0, len(ruler), name, code_cost)
+    """A code cell: whole if it fits, else cut like a file; ``name`` is for the parts that define nothing."""
+    whole = TextRows(source).all_slices(name, code_cost)
     if len(whole) <= 1:
         return whole
     magic = re.match(r"\s*%%(\w+)", source)
@@ -139,8 +112,7 @@ def cut_cell(source: str, language: str, name: str | None) -> list[Slice]:
 
 def _cut_prose(source: str, trail: Trail) -> list[Slice]:
     """A Markdown cell: whole if it fits (its author made it one), else by its sections."""
-    ruler = TextRows(source)
-    whole = ruler.slices(0, len(ruler), None, prose_cost)
+    whole = TextRows(source).all_slices(None, prose_cost)
     if len(whole) > 1:
         return cut_markup(source, "markdown", trail)
     name = JOINT.join(filter(None, trail_after(source, trail))) or None
@@ -181,17 +153,13 @@ def _cells(book: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _source(cell: dict[str, Any], number: int) -> str:
-    # JSON can spell half a surrogate pair, which no other text has and no database takes.
-    return _spelled(cell, number).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _spelled(cell: dict[str, Any], number: int) -> str:
     source = cell.get("source", cell.get("input", ""))
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str):
         raise FormatError(f"Notebook cell {number + 1} has a source that is not text", _FIX)
-    return source
+    # JSON can spell half a surrogate pair, which no database takes.
+    return source.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _language(book: dict[str, Any]) -> str:

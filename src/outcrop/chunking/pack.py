@@ -1,8 +1,4 @@
-"""From nested definitions to slices: small neighbours together, large ones cut at what is nested in them.
-
-Whoever reads a language, with a parser or with patterns, hands over :class:`Definition` rows; this room decides what
-becomes a chunk.
-"""
+"""From nested definitions to slices: small neighbours together, large ones cut at what is nested in them."""
 
 from __future__ import annotations
 
@@ -11,22 +7,18 @@ from dataclasses import dataclass, field
 
 from outcrop.chunking.rows import CEILING, SMALL, TARGET, TINY, Slice, TextRows, code_cost
 
-# Definitions nested deeper than this are left in their container: no person nests so deep, only hostile input does.
-DEPTH = 40
+# Deeper definitions stay in their container: only hostile input nests so deep.
+_DEPTH = 40
 
 # Characters of the names of a chunk that holds several definitions.
-NAME_LIMIT = 200
+_NAME_LIMIT = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """Where something with a name stands.
+    """Rows ``first`` to ``last`` (included); the name is not qualified, None for a unit without a name.
 
-    Attributes:
-        first: First row.
-        last: Last row, included.
-        name: Its own name, not qualified; None for a stretch that is a unit without a name.
-        function: Whether it is run as one piece: what is defined inside it seldom says anything alone.
+    What is defined inside a ``function`` seldom says anything alone.
     """
 
     first: int
@@ -36,14 +28,14 @@ class Definition:
 
 
 @dataclass(slots=True)
-class Block:
-    """A definition with its leading comments, and what is defined inside it. ``head``: where the comments end."""
+class DefinitionNode:
+    """A definition with its leading comments (up to row ``head``), and the definitions inside it."""
 
     first: int
     head: int
     stop: int
     name: str | None
-    children: list[Block] = field(default_factory=list)
+    children: list[DefinitionNode] = field(default_factory=list)
     function: bool = False
     filler: bool = False
 
@@ -59,24 +51,19 @@ class _Piece:
     weight: int
 
 
-def pack(ruler: TextRows, definitions: Iterable[Definition], leads: Set[int]) -> list[Slice]:
-    """Cut a whole text.
+def pack(rows: TextRows, definitions: Iterable[Definition], leads: Set[int]) -> list[Slice]:
+    """Slices in order, none blank, that cover every character that is not blank.
 
-    Args:
-        ruler: The text.
-        definitions: In any order; nested or apart. Where two overlap, the later one loses its first rows.
-        leads: Rows of comments, decorators and attributes alone: directly above a definition they are part of it.
-
-    Returns:
-        Slices in order, none blank, that cover every character that is not blank.
+    Definitions may come in any order; where two overlap, the later one loses its first rows. ``leads`` are rows of
+    comments, decorators and attributes alone: directly above a definition they are part of it.
     """
-    return _cut(ruler, leads, Block(0, 0, len(ruler), None, nest(ruler, definitions, leads)))
+    return _cut(rows, leads, DefinitionNode(0, 0, len(rows), None, nest(rows, definitions, leads)))
 
 
-def nest(ruler: TextRows, definitions: Iterable[Definition], leads: Set[int]) -> list[Block]:
+def nest(rows: TextRows, definitions: Iterable[Definition], leads: Set[int]) -> list[DefinitionNode]:
     """Definitions as trees, with qualified names, each grown upwards over its leading comments."""
-    roots: list[Block] = []
-    trail: list[tuple[Block, str | None]] = []
+    roots: list[DefinitionNode] = []
+    trail: list[tuple[DefinitionNode, str | None]] = []
     for one in sorted(definitions, key=lambda d: (d.first, -d.last)):
         while trail and trail[-1][0].stop <= one.first:
             trail.pop()
@@ -86,38 +73,38 @@ def nest(ruler: TextRows, definitions: Iterable[Definition], leads: Set[int]) ->
         if siblings and siblings[-1].stop > first:
             first = siblings[-1].stop
         last = min(one.last, parent.stop - 1) if parent else one.last
-        while last > first and ruler.blank(last):
+        while last > first and rows.blank(last):
             last -= 1
-        while first < last and ruler.blank(first):
+        while first < last and rows.blank(first):
             first += 1
-        if last < first or len(trail) > DEPTH:
+        if last < first or len(trail) > _DEPTH:
             continue
         if parent and last == parent.stop - 1 and (first == parent.first or one.name == trail[-1][1]):
-            # A wrapper and what it wraps (template and class, export and function): one definition.
+            # A wrapper and the wrapped (template and class, export and function): one definition.
             if parent.name is None:
                 parent.name = _qualify(trail[-2][0].name if len(trail) > 1 else None, one.name)
                 trail[-1] = (parent, one.name)
             continue
         name = _qualify(parent.name if parent else None, one.name)
-        block = Block(first, first, last + 1, name, function=one.function)
         floor = siblings[-1].stop if siblings else parent.first + 1 if parent else 0
-        block.first = _grow(ruler, block.first, floor, leads)
-        siblings.append(block)
-        trail.append((block, one.name))
+        top = _with_comments(rows, first, floor, leads)
+        node = DefinitionNode(top, first, last + 1, name, function=one.function)
+        siblings.append(node)
+        trail.append((node, one.name))
     # A statement that turned out to define nothing is filler like the rows around it.
-    return [block for block in roots if block.name or block.children]
+    return [node for node in roots if node.name or node.children]
 
 
-def _grow(ruler: TextRows, first: int, floor: int, leads: Set[int]) -> int:
+def _with_comments(rows: TextRows, first: int, floor: int, leads: Set[int]) -> int:
     """The first row of the comments directly above a row; a block comment may have one blank row below it."""
     top = first
     while top > floor and top - 1 in leads:
         top -= 1
-    if top == first and top - 2 >= floor and ruler.blank(top - 1) and ruler.rows[top - 2].rstrip().endswith("*/"):
+    if top == first and top - 2 >= floor and rows.blank(top - 1) and rows[top - 2].rstrip().endswith("*/"):
         top -= 1
         while top > floor and top - 1 in leads:
             top -= 1
-        # What opens the file is its licence, not the comment of its first function.
+        # The comment that opens the file is its licence, not the comment of its first function.
         return top if top > 0 else first
     return top
 
@@ -129,74 +116,74 @@ def _qualify(owner: str | None, name: str | None) -> str | None:
     return f"{owner} > {name}" if " " in name or " " in owner else f"{owner}.{name}"
 
 
-def _cut(ruler: TextRows, leads: Set[int], block: Block) -> list[Slice]:
+def _cut(rows: TextRows, leads: Set[int], node: DefinitionNode) -> list[Slice]:
     slices: list[Slice] = []
     pending: list[_Piece] = []
 
     def flush() -> None:
-        for piece in _join(ruler, pending):
-            slices.extend(ruler.slices(piece.first, piece.stop, _title(piece.names), code_cost))
+        for piece in _join(rows, pending):
+            slices.extend(rows.slices(piece.first, piece.stop, _title(piece.names), code_cost))
         pending.clear()
 
-    for unit in _units(ruler, leads, block):
-        weight = ruler.weight(unit.first, unit.stop)
+    for unit in _units(rows, leads, node):
+        weight = rows.weight(unit.first, unit.stop)
         if weight <= CEILING:
-            pending.append(_Piece(unit.first, unit.stop, _names(ruler, unit), unit.filler, weight))
+            pending.append(_Piece(unit.first, unit.stop, _names(rows, unit), unit.filler, weight))
             continue
         flush()
-        if ruler.weight(unit.head, unit.stop) <= CEILING and ruler.weight(unit.first, unit.head) >= TINY:
-            # What fits without its comment is not torn for the comment's sake.
-            slices += ruler.slices(unit.first, unit.head, unit.name, code_cost)
-            slices += ruler.slices(unit.head, unit.stop, unit.name, code_cost)
-        elif _worth_opening(ruler, unit, weight):
-            slices += _cut(ruler, leads, unit)
+        if rows.weight(unit.head, unit.stop) <= CEILING and rows.weight(unit.first, unit.head) >= TINY:
+            # A definition that fits without its comment stays whole.
+            slices += rows.slices(unit.first, unit.head, unit.name, code_cost)
+            slices += rows.slices(unit.head, unit.stop, unit.name, code_cost)
+        elif _is_worth_cutting(rows, unit, weight):
+            slices += _cut(rows, leads, unit)
         else:
-            slices += ruler.slices(unit.first, unit.stop, unit.name, code_cost)
+            slices += rows.slices(unit.first, unit.stop, unit.name, code_cost)
     flush()
     return slices
 
 
-def _names(ruler: TextRows, block: Block) -> list[str]:
-    """What a chunk that holds all of a block is called: a class rather than the module around it that holds no more."""
-    while len(block.children) == 1 and not block.children[0].function:
-        (inner,) = block.children
-        if 2 * ruler.weight(inner.first, inner.stop) < ruler.weight(block.first, block.stop):
+def _names(rows: TextRows, node: DefinitionNode) -> list[str]:
+    """The names of a chunk that holds a whole node: a class rather than the module around it that holds no more."""
+    while len(node.children) == 1 and not node.children[0].function:
+        (inner,) = node.children
+        if 2 * rows.weight(inner.first, inner.stop) < rows.weight(node.first, node.stop):
             break
-        block = inner
-    return [block.name] if block.name else [child.name for child in block.children if child.name]
+        node = inner
+    return [node.name] if node.name else [child.name for child in node.children if child.name]
 
 
-def _worth_opening(ruler: TextRows, block: Block, weight: int) -> bool:
-    """Whether what is nested is substantial: closures do not tear a function apart unless they are most of it."""
-    weights = [ruler.weight(child.first, child.stop) for child in block.children]
+def _is_worth_cutting(rows: TextRows, node: DefinitionNode, weight: int) -> bool:
+    """Whether the nested definitions are substantial: closures do not cut a function unless they are most of it."""
+    weights = [rows.weight(child.first, child.stop) for child in node.children]
     several = any(w >= SMALL for w in weights)
     most = 2 * sum(weights) >= weight > 0
-    return several and most if block.function else several or most
+    return several and most if node.function else several or most
 
 
-def _units(ruler: TextRows, leads: Set[int], block: Block) -> list[Block]:
-    """The children of a block and what stands between them, without a blank row lost or a brace left alone."""
-    units: list[Block] = []
-    at = block.first
-    for child in (*block.children, Block(block.stop, block.stop, block.stop, None)):
-        gap = Block(at, at, child.first, block.name, filler=True)
-        while gap.first < gap.stop and ruler.blank(gap.first):
+def _units(rows: TextRows, leads: Set[int], node: DefinitionNode) -> list[DefinitionNode]:
+    """The children of a node and the rows between them, without a blank row lost or a brace left alone."""
+    units: list[DefinitionNode] = []
+    at = node.first
+    for child in (*node.children, DefinitionNode(node.stop, node.stop, node.stop, None)):
+        gap = DefinitionNode(at, at, child.first, node.name, filler=True)
+        while gap.first < gap.stop and rows.blank(gap.first):
             gap.first += 1
         if units:
             # Closers belong to what they close.
             closed = gap.first
-            while closed < gap.stop and ruler.closer(closed):
+            while closed < gap.stop and rows.closer(closed):
                 closed += 1
-            if closed == gap.stop or not ruler.blank_between(gap.first, closed):
+            if closed == gap.stop or not rows.blank_between(gap.first, closed):
                 units[-1].stop = closed
                 gap.first = closed
-        if gap.first < gap.stop and not ruler.blank_between(gap.first, gap.stop):
-            rows = [row for row in range(gap.first, gap.stop) if not ruler.mute(row, row + 1)]
-            brief = child.first < block.stop and sum(ruler.weight(row, row + 1) for row in rows) < TINY
-            opening = not units and (block.name is not None or ruler.weight(child.first, child.stop) > CEILING)
-            if brief and (opening or all(row in leads for row in rows)):
-                # The line that opens a class goes with what comes first in it, a heading comment with what it heads,
-                # and a lone import with the large class that is all the file has.
+        if gap.first < gap.stop and not rows.blank_between(gap.first, gap.stop):
+            speaking = [row for row in range(gap.first, gap.stop) if not rows.is_wordless(row, row + 1)]
+            brief = child.first < node.stop and sum(rows.weight(row, row + 1) for row in speaking) < TINY
+            opening = not units and (node.name is not None or rows.weight(child.first, child.stop) > CEILING)
+            if brief and (opening or all(row in leads for row in speaking)):
+                # The line that opens a class goes with its first member, a heading comment with what it heads, and a
+                # lone import with the large class that is all the file has.
                 child.first = gap.first
             else:
                 units.append(gap)
@@ -206,7 +193,7 @@ def _units(ruler: TextRows, leads: Set[int], block: Block) -> list[Block]:
     return units
 
 
-def _join(ruler: TextRows, pieces: Sequence[_Piece]) -> list[_Piece]:
+def _join(rows: TextRows, pieces: Sequence[_Piece]) -> list[_Piece]:
     """Put small neighbours together, then give scraps to the nearer neighbour."""
     joined: list[_Piece] = []
     for piece in pieces:
@@ -216,14 +203,14 @@ def _join(ruler: TextRows, pieces: Sequence[_Piece]) -> list[_Piece]:
             joined.append(piece)
     kept: list[_Piece] = []
     for at, piece in enumerate(joined):
-        if not _scrap(ruler, piece):
+        if not _scrap(rows, piece):
             kept.append(piece)
             continue
         above = kept[-1] if kept else None
         below = joined[at + 1] if at + 1 < len(joined) else None
         fits_above = above is not None and above.weight + piece.weight <= CEILING
         fits_below = below is not None and below.weight + piece.weight <= CEILING
-        if above and fits_above and not (fits_below and _nearer_below(ruler, above, piece, below)):
+        if above and fits_above and not (fits_below and _nearer_below(rows, above, piece, below)):
             _merge(above, piece)
         elif below and fits_below:
             _merge(piece, below)
@@ -233,24 +220,24 @@ def _join(ruler: TextRows, pieces: Sequence[_Piece]) -> list[_Piece]:
     return kept
 
 
-def _scrap(ruler: TextRows, piece: _Piece) -> bool:
+def _scrap(rows: TextRows, piece: _Piece) -> bool:
     """A ruled line, or a few words that are no definition of more than one line."""
     small = piece.weight < TINY and (piece.filler or piece.stop - piece.first == 1)
-    return small or ruler.mute(piece.first, piece.stop)
+    return small or rows.is_wordless(piece.first, piece.stop)
 
 
-def _nearer_below(ruler: TextRows, above: _Piece, piece: _Piece, below: _Piece | None) -> bool:
+def _nearer_below(rows: TextRows, above: _Piece, piece: _Piece, below: _Piece | None) -> bool:
     if below is None:
         return False
 
     def edge(first: int, stop: int) -> int:
-        return sum(map(ruler.blank, range(first, stop)))
+        return sum(map(rows.blank, range(first, stop)))
 
     last = piece.stop
-    while last > piece.first and ruler.blank(last - 1):
+    while last > piece.first and rows.blank(last - 1):
         last -= 1
     end = above.stop
-    while end > above.first and ruler.blank(end - 1):
+    while end > above.first and rows.blank(end - 1):
         end -= 1
     return edge(last, below.first) <= edge(end, piece.first)
 
@@ -275,7 +262,7 @@ def _title(names: Sequence[str]) -> str | None:
     title = ""
     for name in names:
         longer = f"{title}, {name}" if title else name
-        if len(longer) > NAME_LIMIT:
-            return f"{title}, …" if title else f"{name[: NAME_LIMIT - 1]}…"
+        if len(longer) > _NAME_LIMIT:
+            return f"{title}, …" if title else f"{name[: _NAME_LIMIT - 1]}…"
         title = longer
     return title or None

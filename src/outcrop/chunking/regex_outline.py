@@ -1,15 +1,17 @@
-"""Definitions by pattern, for languages that have no grammar here (Crystal, COBOL …) or whose grammar gave up.
+"""Definitions by pattern, for languages without a grammar (Crystal, COBOL …) and texts on which a parser gives up.
 
-A line that matches begins a definition. Where it ends is read from the indentation, as a person does: at the first line
-that is not deeper, the closing ``end`` or ``}`` included. In flat formats (sections of an ``.ini``, labels in assembly)
-it ends where the next begins.
+A line that matches begins a definition. It ends by indentation: before the first line that is not deeper, its closing
+``end`` or ``}`` included. In flat formats (sections of an ``.ini``, labels in assembly) it ends where the next begins.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 
 from outcrop.chunking.pack import Definition
 from outcrop.chunking.rows import TextRows
@@ -19,26 +21,52 @@ _NAME = r"(?P<name>[\w.:$!?@~-]+)"
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """How a language looks from afar.
+    """The lines that show how a text of a language is divided."""
 
-    Attributes:
-        pattern: What begins a definition, matched at the start of a line after its indentation.
-        comment: What begins a line that belongs to the definition below it.
-        flat: Definitions do not nest and last until the next one.
-        ignore_case: Keywords may be in capitals.
-        section: What begins a stretch of documentation, which lasts until the next such line.
-    """
-
+    # The beginning of a definition, after the indentation of its line.
     pattern: str
+    # The beginning of a line that belongs to the definition below it.
     comment: str = r"#|//|--|/\*|\*|;|@"
-    flat: bool = False
+    # Opening and closing of a comment of several lines.
+    block_comment: tuple[str, str] | None = None
     ignore_case: bool = False
+    # Definitions do not nest and last until the next one.
+    flat: bool = False
+    # Definitions begin in the first column only.
+    outermost: bool = False
+    # Neighbours of one name (a signature and its equations) are one definition.
+    clauses: bool = False
+    # A list of names may take several lines, each but the last with a comma at its end.
+    listed: bool = False
+    # The line that ends a definition, where indentation does not show it.
+    ending: str | None = None
+    # The beginning of a stretch of documentation, which lasts until the next such line.
     section: str | None = None
 
 
 _MODIFIERS = (
     r"(?:(?:export|default|declare|pub(?:\([^)]*\))?|public|private|protected|internal|static|final|abstract|async|override|"
     r"sealed|open|data|case|unsafe|const|virtual|inline|extern|local|readonly|partial|implicit|lazy)\s+)*"
+)
+
+# Any form in the first column begins; those that define have a name.
+_LISP = Outline(
+    r"#?\((?:(?:[\w.-]+/)?(?:cl-|pcase-|ert-)?(?:def[\w*!?+-]*|ns|struct|module[*+]?)\s+(?:\^\S+\s+)*['(]*(?P<name>[^\s()\[\]\"']+))?",
+    comment=";",
+    flat=True,
+    outermost=True,
+)
+_CSS = Outline(
+    r"@(?:mixin|function)\s+(?P<mixin>[\w-]+)[^{]*\{|(?P<name>[^\s{};/][^{};]*?)\s*\{",
+    comment=r"/\*|\*|//",
+    listed=True,
+)
+_OCAML = Outline(
+    r"(?:let(?:%\w+|\*)?(?:\s+rec)?|and(?:\s+type)?|module(?:\s+type|\s+rec)?|type(?:\s+nonrec)?|class(?:\s+type|\s+virtual)*"
+    r"|exception|external|val|method!?(?:\s+(?:private|virtual))*)\s+"
+    r"(?:[(\[][^)\]=]*[)\]]\s+|(?:[+-]?'\w+)\s+)?(?:\(\s*(?P<operator>[^\w\s()]+)\s*\)|(?P<name>[A-Za-z_][\w']*))(?!.*\sin\s*$)",
+    comment=";;",
+    block_comment=("(*", "*)"),
 )
 
 # By language; ``generic`` serves every other.
@@ -103,14 +131,57 @@ OUTLINES: dict[str, Outline] = {
     "toml": Outline(r"\[+(?P<name>[^\]]+)\]+", comment="#", flat=True),
     "yaml": Outline(r"""["']?(?P<name>[\w./-]+)["']?:(?:\s|$)""", comment="#"),
     "json": Outline(r'"(?P<name>[^"]+)"\s*:'),
-    "r": Outline(r"(?P<name>[\w.]+)\s*(?:<-|=)\s*function\b", comment="#"),
+    "r": Outline(
+        r"[\"'`]?(?P<name>[^\s\"'`<=(]+(?:<-)?)[\"'`]?\s*(?:<<?-|=)\s*(?:function\b|\\\(|$)"
+        r"|(?:\w+::)?(?:setClass|setMethod|setGeneric|setRefClass|R6Class|test_that|describe)\(\s*(?:\"(?P<title>[^\"]+)|'(?P<quoted>[^']+))",
+        comment="#",
+    ),
+    "erlang": Outline(
+        r"(?P<name>[a-z][\w@]*)\s*\(|'(?P<quoted>[^']+)'\s*\(|-(?:spec|callback)\s+(?P<spec>[a-z][\w@]*)"
+        r"|-(?:record|type|opaque|define|nominal)\s*\(?\s*(?P<type>\w+)|-(?P<attribute>)\w+",
+        comment="%|-doc",
+        flat=True,
+        outermost=True,
+        clauses=True,
+    ),
+    "elm": Outline(
+        r"(?:type\s+(?:alias\s+)?|port\s+(?!module))?(?P<name>(?!module|import|port|type)[A-Za-z]\w*)\s*(?::(?!:)|(?:[^=:]*)=(?!=)|$)"
+        r"|(?P<head>)(?:module|port module|import)\b",
+        comment="--",
+        flat=True,
+        outermost=True,
+        clauses=True,
+        block_comment=("{-", "-}"),
+    ),
+    **dict.fromkeys(("ocaml", "ocaml_interface"), _OCAML),
+    "fsharp": Outline(
+        r"(?:(?:static|abstract|override|default|private|internal|public)\s+)*"
+        r"(?:let|and|member|abstract|override|default|type|module|namespace|val|exception)!?\s+"
+        r"(?:(?:inline|rec|private|internal|public|mutable|global|member)\s+)*(?:\w+\.(?=[A-Za-z(`])(?!.*\bnamespace))?"
+        r"(?:``(?P<quoted>[^`]+)``|\(\s*(?P<operator>[^\w\s()]+)\s*\)|(?P<name>[A-Za-z_][\w'.]*))",
+        comment=r"//|\[<",
+        block_comment=("(*", "*)"),
+    ),
+    "fish": Outline(rf"function\s+(?:--\S+\s+)*{_NAME}", comment="#"),
+    "gdscript": Outline(rf"(?:static\s+)?(?:func|class|enum|class_name)\s+{_NAME}", comment="#|@"),
+    "gleam": Outline(rf"(?:pub\s+)?(?:opaque\s+)?(?:fn|type|const)\s+{_NAME}", comment="//|@"),
+    "cmake": Outline(rf"(?:function|macro)\s*\(\s*{_NAME}", comment="#", ignore_case=True),
+    "proto": Outline(rf"(?:message|service|enum|extend|oneof|rpc)\s+{_NAME}"),
+    "thrift": Outline(rf"(?:struct|service|enum|union|exception|senum)\s+{_NAME}", comment=r"#|//|/\*|\*"),
+    "solidity": Outline(
+        rf"(?:abstract\s+)?(?:contract|interface|library|function|modifier|struct|enum|event|error)\s+{_NAME}"
+        r"|(?P<special>constructor|receive|fallback)\s*\("
+    ),
     "perl": Outline(
         rf"(?:sub|package|method|class|role)\s+{_NAME}", comment="#", section=r"=(?:head\d\s+(?P<name>.+)|cut\b)"
     ),
     "julia": Outline(rf"(?:function|macro|module|(?:mutable\s+)?struct|abstract\s+type)\s+{_NAME}", comment='#|"""'),
     "fortran": Outline(
-        rf"(?:(?:pure|elemental|recursive|integer|real|logical|module)\s+)*(?:subroutine|function|module|program)\s+{_NAME}",
-        comment="!",
+        r"(?:(?:pure|impure|elemental|recursive|module|(?:double\s+)?(?:integer|real|logical|complex|character|precision|type|class)"
+        r"(?:\s*\*\s*\d+|\s*\([^)]*\))?)\s+)*(?:subroutine|function|module(?!\s+procedure)|program|submodule\s*\([^)]*\))\s+(?P<name>\w+)"
+        r"|type\s*(?:,[^:!]*)?::\s*(?P<type>\w+)|type\s+(?P<plain>(?!is\b)\w+)\s*$|(?:abstract\s+)?interface\b\s*(?P<generic>\w*)",
+        comment=r"!|#|[c*]\s",
+        ending=r"end\s*(?:(?:subroutine|function|program|module|submodule|interface|type|procedure)\b.*)?(?:!.*)?$",
         ignore_case=True,
     ),
     "sql": Outline(
@@ -120,9 +191,9 @@ OUTLINES: dict[str, Outline] = {
         flat=True,
         ignore_case=True,
     ),
-    "css": Outline(r"(?P<name>[^\s{};/][^{};]*?)\s*\{", comment=r"/\*|\*|//|[^{};]+,$"),
+    **dict.fromkeys(("css", "scss"), _CSS),
     "haskell": Outline(r"(?P<name>[a-z_][\w']*)\s+(?:::|[^=]*=)|(?:data|class|instance|newtype|type)\s+(?P<type>\w+)"),
-    "clojure": Outline(rf"\((?:def\w*|ns|define)\s+\(?{_NAME}", comment=";"),
+    **dict.fromkeys(("clojure", "scheme", "racket", "commonlisp", "elisp"), _LISP),
     "hcl": Outline(r'(?P<name>\w+(?:\s+"[^"]+")*)\s*\{'),
     "make": Outline(r"(?P<name>[\w./%-]+)\s*:(?!=)", comment="#"),
     "generic": Outline(
@@ -135,72 +206,91 @@ OUTLINES: dict[str, Outline] = {
     ),
 }
 
-_ALIKE = {"scss": "css", "scheme": "clojure", "racket": "clojure", "commonlisp": "clojure", "elisp": "clojure"}
 _FUNCTION = re.compile(r"\b(def|fun|func|function|fn|sub|proc|method|procedure|subroutine|macro)\b", re.IGNORECASE)
 _KEYWORDS = frozenset("if else for while switch return catch do elif when unless until case with and or not in".split())
 
 
-def outline_of(language: str) -> Outline:
-    """The outline of a language, or the generic one."""
-    return OUTLINES.get(_ALIKE.get(language, language), OUTLINES["generic"])
+# The last line of a head that takes several, before the body.
+_HEAD_END = re.compile(r"\s*\).*(?:[{=:]|->|\b(?:begin|do|then|is))\s*$")
 
 
-def find(ruler: TextRows, language: str) -> tuple[list[Definition], set[int]]:
-    """Definitions and leading rows of a text.
-
-    Args:
-        ruler: The text.
-        language: A key of :data:`OUTLINES` or any other language.
-    """
-    outline = outline_of(language)
+def find_definitions(rows: TextRows, language: str) -> tuple[list[Definition], set[int]]:
+    """Definitions of a text, and the rows that hold only comments."""
+    outline = OUTLINES.get(language, OUTLINES["generic"])
     begins, comment = _compiled(outline)
+    docs: list[Definition] = []
     if outline.section:
-        docs, ruler = _sections(ruler, outline.section)
-    else:
-        docs = []
-    starts: list[tuple[int, str | None]] = []
+        docs, rows = _sections(rows, outline.section)
+    starts: list[tuple[int, int, str | None]] = []
     leads: set[int] = set()
-    for row, line in enumerate(ruler.rows):
+    listed: list[str] = []
+    opened = False
+    for row, line in enumerate(rows):
         bare = line.strip()
         if not bare:
             continue
-        found = begins.match(bare)
+        if outline.block_comment and (opened or bare.startswith(outline.block_comment[0])):
+            leads.add(row)
+            opened = outline.block_comment[1] not in bare
+            continue
+        found = begins.match(line if outline.outermost else bare)
         if found:
             name = next((group for group in found.groupdict().values() if group), None)
             if name is None or name.lower() not in _KEYWORDS:
-                starts.append((row, name.strip("\"'").rstrip(":.") if name else None))
+                names = " ".join([*listed, name.strip("\"'").rstrip(":.")]) if name else None
+                starts.append((row - len(listed), row, names))
+                listed = []
                 continue
         if comment.match(bare):
             leads.add(row)
+        listed = [*listed, bare] if outline.listed and bare.endswith(",") else []
     if outline.flat:
-        edges = [*(row for row, _ in starts), len(ruler)][1:]
-        return [_flat(ruler, a, b, name, leads) for (a, name), b in zip(starts, edges, strict=True)], leads
-    marks = {row for row, _ in starts}
+        if outline.clauses:
+            starts = [next(same) for _, same in groupby(starts, key=itemgetter(2))]
+        edges = [*(first for first, _, _ in starts), len(rows)][1:]
+        return [_flat(rows, a, b, name, leads) for (a, _, name), b in zip(starts, edges, strict=True)], leads
+    if outline.ending:
+        return list(_ended(rows, starts, re.compile(outline.ending, re.IGNORECASE))), leads
+    marks = {first for first, _, _ in starts}
     nested = (
-        Definition(row, _last(ruler, row, marks), name, _FUNCTION.search(ruler.rows[row]) is not None)
-        for row, name in starts
+        Definition(first, _last(rows, head, marks), name, _FUNCTION.search(rows[head]) is not None)
+        for first, head, name in starts
     )
     return [*docs, *nested], leads
 
 
-def _flat(ruler: TextRows, first: int, stop: int, name: str | None, leads: set[int]) -> Definition:
+def _flat(rows: TextRows, first: int, stop: int, name: str | None, leads: set[int]) -> Definition:
     """Up to the next definition, without the comments that stand above that one."""
-    while stop > first + 1 and stop < len(ruler) and (stop - 1 in leads or ruler.blank(stop - 1)):
+    while stop > first + 1 and stop < len(rows) and (stop - 1 in leads or rows.blank(stop - 1)):
         stop -= 1
     return Definition(first, stop - 1, name)
 
 
-def _sections(ruler: TextRows, pattern: str) -> tuple[list[Definition], TextRows]:
-    """The stretches of documentation, and the text without them, row for row."""
-    marks = [(row, found) for row, line in enumerate(ruler.rows) if (found := re.match(pattern, line))]
-    stops = [*(row for row, _ in marks), len(ruler)][1:]
+def _ended(rows: TextRows, starts: list[tuple[int, int, str | None]], ending: re.Pattern[str]) -> Iterator[Definition]:
+    """Definitions that nest like brackets; one without an end lasts until the end of the text."""
+    names = {head: name for _, head, name in starts}
+    opened: list[int] = []
+    for row, line in enumerate(rows):
+        if row in names:
+            opened.append(row)
+        elif opened and ending.match(line.strip()):
+            first = opened.pop()
+            yield Definition(first, row, names[first], _FUNCTION.search(rows[first]) is not None)
+    for first in opened:
+        yield Definition(first, len(rows) - 1, names[first])
+
+
+def _sections(rows: TextRows, pattern: str) -> tuple[list[Definition], TextRows]:
+    """The stretches of documentation, and the text with their rows blank."""
+    marks = [(row, found) for row, line in enumerate(rows) if (found := re.match(pattern, line))]
+    stops = [*(row for row, _ in marks), len(rows)][1:]
     docs: list[Definition] = []
-    rows = list(ruler.rows)
+    rest = list(rows)
     for (row, found), stop in zip(marks, stops, strict=True):
         if found["name"]:
             docs.append(Definition(row, stop - 1, found["name"].strip()))
-            rows[row:stop] = [""] * (stop - row)
-    return docs, TextRows("\n".join(rows))
+            rest[row:stop] = [""] * (stop - row)
+    return docs, TextRows("\n".join(rest))
 
 
 @cache
@@ -209,24 +299,28 @@ def _compiled(outline: Outline) -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile(outline.pattern, flags), re.compile(outline.comment, re.IGNORECASE)
 
 
-def _last(ruler: TextRows, first: int, marks: set[int]) -> int:
+def _last(rows: TextRows, first: int, marks: set[int]) -> int:
     """The last row of what begins at ``first``, by indentation."""
-    margin = ruler.indent(first)
+    margin = rows.indent(first)
     last = first
     bodied = False
-    for row in range(first + 1, len(ruler)):
-        if ruler.blank(row):
+    for row in range(first + 1, len(rows)):
+        if rows.blank(row):
             continue
-        if ruler.indent(row) > margin:
+        if rows.indent(row) > margin:
             last, bodied = row, True
             continue
         if row in marks:
             break
-        if ruler.closer(row):
-            if ruler.indent(row) == margin:
+        if rows.indent(row) == margin and _HEAD_END.match(rows[row]):
+            last = row
+            continue
+        if rows.closer(row):
+            if rows.indent(row) == margin:
                 return row
             break
-        if ruler.rows[row].strip() in {"{", "begin", "BEGIN"} and not bodied:
+        bare = rows[row].strip()
+        if bare in {"{", "begin", "BEGIN"} and not bodied:
             last = row
             continue
         break

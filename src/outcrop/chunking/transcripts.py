@@ -1,6 +1,6 @@
-"""Timed transcripts to chunks: cues run together into lines, lines are cut under the ceiling where speech pauses.
+"""Timed transcripts to chunks: cues are joined to lines, and lines are cut under the ceiling where speech pauses.
 
-What is cited is a stretch of time, so a chunk begins and ends with a cue, unless one alone is over the ceiling.
+A chunk begins and ends with a cue, unless one cue alone is over the ceiling.
 """
 
 from __future__ import annotations
@@ -13,34 +13,25 @@ from outcrop.chunking.rows import TextRows, prose_cost
 from outcrop.core.model import Chunk
 from outcrop.text.transcripts import Cue, parse
 
-# Characters after which a line ends with the cue though no sentence does: automatic captions have no full stops.
-LINE = 160
+# Characters after which a line ends with any cue: automatic captions have no full stops.
+_LINE_LENGTH = 160
 
-# Seconds of silence that end a line.
-PAUSE = 2.0
-
-# Seconds of silence that end a paragraph, the best place for a cut.
-LONG_PAUSE = 5.0
-
-# Seconds that no chunk spans: the stretch of time would mostly be about something else.
+# Seconds of silence that end a line, a paragraph (the best place for a cut), a chunk.
+_PAUSE = 2.0
+_LONG_PAUSE = 5.0
 SILENCE = 60.0
 
 _SENTENCE = re.compile(r"[.!?…。！？]['\"”’)\]]*$")
 
 
 def cut_transcript(text: str) -> list[Chunk]:
-    """The chunks of a transcript that has times; none of one that has not.
-
-    Args:
-        text: The whole file. A chunk's text and offsets are those of what is said, its lines those of the file.
-    """
+    """The chunks of a transcript with times, else none; offsets are in the spoken text, lines in the file."""
     chunks: list[Chunk] = []
     base = 0
     for cues in _stretches(parse(text)):
         spoken, starts = _joined(cues)
         ends = [start + len(cue.text) for start, cue in zip(starts, cues, strict=True)]
-        ruler = TextRows(spoken)
-        for start, end, _ in ruler.slices(0, len(ruler), None, prose_cost):
+        for start, end, _ in TextRows(spoken).all_slices(None, prose_cost):
             first = bisect_right(ends, start)
             inside = cues[first : max(first + 1, bisect_left(starts, end))]
             chunks.append(
@@ -59,7 +50,7 @@ def cut_transcript(text: str) -> list[Chunk]:
 
 
 def _stretches(cues: Sequence[Cue]) -> Iterator[Sequence[Cue]]:
-    """Cues between which nobody is silent for long."""
+    """Cues without a long silence between them."""
     first = 0
     for place in range(1, len(cues) + 1):
         if place == len(cues) or cues[place].start - cues[place - 1].end >= SILENCE:
@@ -68,7 +59,7 @@ def _stretches(cues: Sequence[Cue]) -> Iterator[Sequence[Cue]]:
 
 
 def _joined(cues: Sequence[Cue]) -> tuple[str, list[int]]:
-    """Everything that is said as one text, and where each cue's own words begin in it."""
+    """The spoken text, and where each cue's own words begin in it."""
     parts: list[str] = []
     starts: list[int] = []
     length = width = 0
@@ -85,11 +76,11 @@ def _joined(cues: Sequence[Cue]) -> tuple[str, list[int]]:
 
 
 def _gap(before: Cue | None, cue: Cue, width: int) -> str:
-    """What stands between two cues."""
+    """The white space between two cues."""
     if before is None:
         return ""
     silence = cue.start - before.end
-    if silence >= LONG_PAUSE:
+    if silence >= _LONG_PAUSE:
         return "\n\n"
-    ends = _SENTENCE.search(before.text) or width >= LINE or silence >= PAUSE or cue.voice != before.voice
+    ends = _SENTENCE.search(before.text) or width >= _LINE_LENGTH or silence >= _PAUSE or cue.voice != before.voice
     return "\n" if ends or "\n" in cue.text else " "

@@ -1,4 +1,4 @@
-"""Anything without a structure of its own: windows that overlap, so that what a cut divides is whole in one of them."""
+"""Text without a structure: windows that overlap, so that a passage that one cut divides is whole in another window."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ OVERLAP = CEILING // 4
 
 
 def cut_windows(text: str) -> list[Slice]:
-    """Windows of as many rows as fit, each beginning about a quarter before the end of the last one."""
+    """Windows of as many rows as fit; each begins about a quarter before the end of the last one."""
     whole = TextRows(text)
     cuts: list[int] = []
     for row in range(len(whole)):
         if whole.weight(row, row + 1) > OVERLAP:
-            cuts += whole.parts(row, OVERLAP)
-    ruler = TextRows(text, cuts) if cuts else whole
+            cuts += whole.cuts_in_row(row, OVERLAP)
+    rows = TextRows(text, cuts) if cuts else whole
     slices: list[Slice] = []
     first = 0
-    while first < len(ruler):
-        if ruler.blank(first):
+    while first < len(rows):
+        if rows.blank(first):
             first += 1
             continue
-        stop = max(bisect_right(ruler.sums, ruler.sums[first] + CEILING) - 1, first + 1)
-        start = ruler.starts[first]
+        stop = max(bisect_right(rows.sums, rows.sums[first] + CEILING) - 1, first + 1)
+        start = rows.starts[first]
         # A word that is cut in two weighs more in one piece than the sum says.
-        while cuts and stop > first + 1 and count(text[start : ruler.starts[stop]]) > CEILING:
+        while cuts and stop > first + 1 and count(text[start : rows.starts[stop]]) > CEILING:
             stop -= 1
-        slices.append((start, start + len(text[start : ruler.starts[stop]].rstrip()), None))
-        if ruler.blank_between(stop, len(ruler)):
+        slices.append((start, start + len(text[start : rows.starts[stop]].rstrip()), None))
+        if rows.blank_between(stop, len(rows)):
             break
         # At least one row forward, and never past the end of this window.
-        back = bisect_left(ruler.sums, ruler.sums[stop] - OVERLAP)
+        back = bisect_left(rows.sums, rows.sums[stop] - OVERLAP)
         first = min(max(back, first + 1), stop)
     return slices

@@ -18,7 +18,7 @@ from outcrop.core.model import Filter, Kind, Listing, Part, Ref, Skipped, SkipRe
 from outcrop.core.names import check_corpus
 from outcrop.core.rows import DEFAULT_BUILDERS, Member, StoredArtifact
 from outcrop.errors import UsageError
-from outcrop.text.globs import compiled
+from outcrop.text.globs import compile_patterns
 
 # The corpus of every notebook's Markdown cells: in one ranking with code, two-line notes win unrelated questions.
 DOCS = "docs"
@@ -130,7 +130,7 @@ def _covering(entries: Sequence[str]) -> Callable[[str], bool]:
     if "" in entries:
         return lambda path: True
     literal = frozenset(entries)
-    spec = compiled(f"/{entry}" for entry in entries if _WILD.search(entry))
+    spec = compile_patterns(f"/{entry}" for entry in entries if _WILD.search(entry))
 
     def covers(path: str) -> bool:
         return not literal.isdisjoint(_above(path)) or spec.match_file(path)

@@ -81,7 +81,7 @@ def add_media(
         )
     one = Manifest(uri, sha3.lower(), mime or mime_of(uri), size, inside)
     try:
-        made = manifest.write(one)
+        made = manifest.serialize_manifest(one)
     except ManifestError as error:
         raise UsageError(
             f"no manifest can be made of that: {error.what}", "See docs/media.md for what one holds"

@@ -63,7 +63,7 @@ def find(index: Index, path: str) -> Manifest:
     for place in (index.source.root / path, Path(path)):
         if place.is_file():
             text = decoding.decode(place.read_bytes(), place.name, by_hand=True)
-            one = None if isinstance(text, SkipReason) else manifest.read(text)
+            one = None if isinstance(text, SkipReason) else manifest.parse_manifest(text)
             if one is None:
                 raise ManifestError(f"{path} is not a media manifest", "See docs/media.md for what one holds")
             return one

@@ -116,7 +116,7 @@ def _checked_copy(index: Index, path: str, one: Manifest, progress: Report | Non
 def check(file: Path, one: Manifest, progress: Report | None = None) -> None:
     """Compare a file with its manifest; one of another size is not even read."""
     size = size_of(file)
-    manifest.verify(one, *((size, "") if size != one.bytes else measure(file, progress)))
+    manifest.check_asset(one, *((size, "") if size != one.bytes else measure(file, progress)))
 
 
 def match(assets: Sequence[Asset], file: Path, progress: Report | None = None) -> Asset:
@@ -130,7 +130,7 @@ def match(assets: Sequence[Asset], file: Path, progress: Report | None = None) -
     for asset in assets:
         if name_of(asset.manifest.uri) == file.name:
             try:
-                manifest.verify(asset.manifest, size, sha3)
+                manifest.check_asset(asset.manifest, size, sha3)
             except IntegrityError as error:
                 error.what = f"{file.name} is not what {asset.path} names: {error.what}"
                 raise

@@ -85,7 +85,7 @@ def _judge(ref: Ref, outcome: Artifact | Skipped) -> Manifest | Ref | Skipped:
         # The build reads it again, and reports it with the rest.
         return ref
     try:
-        one = manifest.read(outcome.text)
+        one = manifest.parse_manifest(outcome.text)
     except ManifestError as error:
         return _broken(ref, error.what)
     if one is not None:
@@ -122,7 +122,7 @@ def _assemble(ref: Ref, transcript: Ref, outcome: Artifact | Skipped, text: Arti
     if isinstance(outcome, Skipped):
         return outcome
     try:
-        one = manifest.read(outcome.text)
+        one = manifest.parse_manifest(outcome.text)
         if one is None or transcript.path not in _places(ref, one):
             raise ManifestError("it names another transcript")
     except ManifestError:
@@ -138,7 +138,7 @@ def _assemble(ref: Ref, transcript: Ref, outcome: Artifact | Skipped, text: Arti
 def _find_transcript(ref: Ref, outcome: Artifact, read: Read) -> Artifact | Skipped:
     """The same for a ref that is known by its version alone."""
     try:
-        one = manifest.read(outcome.text)
+        one = manifest.parse_manifest(outcome.text)
         places: Collection[str] = _places(ref, one) if one else ()
     except ManifestError as error:
         return _broken(ref, error.what)
@@ -154,7 +154,7 @@ def _find_transcript(ref: Ref, outcome: Artifact, read: Read) -> Artifact | Skip
 
 def _places(ref: Ref, one: Manifest) -> list[str]:
     """Where the transcript may be, as the index writes paths."""
-    return [to_text(place.encode()) for place in manifest.places(ref.path or "", one.transcript)]
+    return [to_text(place.encode()) for place in manifest.transcript_paths(ref.path or "", one.transcript)]
 
 
 def _broken(ref: Ref, why: str) -> Skipped:

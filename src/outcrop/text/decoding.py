@@ -1,8 +1,7 @@
-"""Bytes of a file → text, or the reason why there is none worth indexing.
+"""Bytes of a file to text, or the reason why it is left out.
 
-Order: pointers to content kept elsewhere, byte order marks, plain UTF-8 (nearly every file, and the quick way), UTF-16
-and UTF-32 that lost their mark, binary files, single-byte and East Asian encodings by guess. What came out as text is
-then refused where it was written by a program for a program: minified code, source maps, lock files, generated code.
+Order: pointers to content kept elsewhere, byte order marks, UTF-8, UTF-16 and UTF-32 without a mark, binary files,
+single-byte and East Asian encodings by guess; then minified and generated code is refused.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ import re
 
 from outcrop.core.model import SkipReason
 
-# Goes up whenever a file is refused or read otherwise than before, so that verdicts that were remembered lapse.
+# Raised when a file is refused or read otherwise than before: remembered results are then out of date.
 VERSION = 1
 
-# Names that promise no text, so that a file called so need not be read.
+# Extensions of files that hold no text and are not read.
 BINARY_SUFFIXES = frozenset(
     """
     png jpg jpeg jpe gif bmp tif tiff webp ico icns heic heif avif psd xcf cr2 nef
@@ -74,7 +73,7 @@ _UNDEFINED = frozenset(b"\x81\x8d\x8f\x90\x9d")
 
 _SAMPLE = 1 << 16
 
-# What is tried when a text is neither UTF-8 nor Western European. More candidates make the guess worse, not better.
+# Candidates for a text that is neither UTF-8 nor Western European. More of them make the guess worse.
 _ENCODINGS = (
     "cp1251 koi8_r cp1250 iso8859_2 cp1253 cp1255 cp1256 cp1254 cp932 euc_jp gb18030 big5 cp949 cp866 mac_roman".split()
 )
@@ -90,18 +89,12 @@ def refuse_name(path: str) -> SkipReason | None:
 
 
 def decode(data: bytes, path: str, *, by_hand: bool = False) -> str | SkipReason:
-    """The text of a file.
+    """The text with ``\\n`` newlines, no byte order mark and no lone surrogates; or why the file is left out.
 
-    Args:
-        data: The whole file.
-        path: Its path, which decides how long lines may be.
-        by_hand: That it is not code, whatever it looks like: speech is often written down as one endless line.
-
-    Returns:
-        The text with ``\\n`` newlines, no byte order mark and no lone surrogates; or why it is left out. Ask for
-        ``isinstance(…, SkipReason)``: a reason is a string too.
+    A reason is a string too: test with ``isinstance(…, SkipReason)``. ``path`` decides how long lines may be, unless
+    the text is written ``by_hand``: speech is often one endless line.
     """
-    if len(data) < 1024 and _is_pointer(data):
+    if len(data) < 1024 and (data.startswith(b"version https://git-lfs.github.com/spec/") or _ANNEX.match(data)):
         return SkipReason.POINTER
     if not by_hand and refuse_name(path) is SkipReason.MINIFIED:
         return SkipReason.MINIFIED
@@ -111,14 +104,6 @@ def decode(data: bytes, path: str, *, by_hand: bool = False) -> str | SkipReason
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return SkipReason.MINIFIED if not by_hand and _is_machine_written(text, path) else text
-
-
-def _suffix(path: str) -> str:
-    return path.rpartition("/")[2].rpartition(".")[2].lower()
-
-
-def _is_pointer(data: bytes) -> bool:
-    return data.startswith(b"version https://git-lfs.github.com/spec/") or _ANNEX.match(data) is not None
 
 
 def _to_text(data: bytes) -> str | SkipReason:
@@ -141,7 +126,7 @@ def _to_text(data: bytes) -> str | SkipReason:
 
 
 def _wide_encodings(data: bytes) -> list[str]:
-    """UTF-16 or UTF-32 without a mark: the zero bytes of its ASCII characters all stand at the same place."""
+    """UTF-16 or UTF-32 without a mark: the zero bytes of its ASCII characters are all at the same place."""
     zeros = [data[place:_SAMPLE:4].count(0) for place in range(4)]
     quarter = max(1, min(len(data), _SAMPLE) // 4)
     even, odd = zeros[0] + zeros[2], zeros[1] + zeros[3]
@@ -158,7 +143,6 @@ def _wide_encodings(data: bytes) -> list[str]:
 
 
 def _wide_text(data: bytes, encodings: list[str]) -> str | SkipReason:
-    """The first of these encodings that gives readable text. The whole of it must be valid."""
     for encoding in encodings:
         try:
             text = data.decode(encoding)
@@ -176,10 +160,10 @@ def _is_plausible(text: str) -> bool:
 
 def _guess(data: bytes) -> str | SkipReason:
     """Text that is not UTF-8. Mostly Western European, or UTF-8 with a few broken bytes."""
-    mended = data.decode("utf-8", "replace")
-    broken = mended.count("\ufffd")
-    if len(mended) - len(mended.encode("ascii", "ignore")) > 5 * broken:
-        return mended
+    repaired = data.decode("utf-8", "replace")
+    broken = repaired.count("\ufffd")
+    if len(repaired) - len(repaired.encode("ascii", "ignore")) > 5 * broken:
+        return repaired
     high = data.translate(None, _NOT_HIGH)
     letters = sum(1 for char in high if char >= 0xC0)
     in_runs = sum(len(run) for run in _HIGH_RUN.findall(data))
@@ -187,7 +171,7 @@ def _guess(data: bytes) -> str | SkipReason:
         len(high) <= 3 or (len(high) * 5 <= len(data) and letters * 10 >= len(high) * 3 and in_runs * 5 <= len(high))
     ):
         return data.decode("cp1252")
-    # Imported here because it takes longer to load than most runs need, and only these few files ask for it.
+    # Slow to import, and needed by few files.
     from charset_normalizer import from_bytes
 
     sample = b"\n".join(_HIGH_LINE.findall(data, 0, 8 * _SAMPLE))[:_SAMPLE].rpartition(b"\n")
@@ -201,7 +185,7 @@ def _guess(data: bytes) -> str | SkipReason:
 
 
 def _is_machine_written(text: str, path: str) -> bool:
-    suffix = _suffix(path)
+    suffix = path.rpartition("/")[2].rpartition(".")[2].lower()
     if suffix == "ipynb":
         return False
     if suffix not in _PROSE and _has_generated_mark(text):
@@ -217,7 +201,7 @@ def _is_machine_written(text: str, path: str) -> bool:
 
 
 def _has_generated_mark(text: str) -> bool:
-    """The conventions of Go (``Code generated … DO NOT EDIT``), of Meta (``@generated``) and the like, near the top."""
+    """The marks of Go (``Code generated … DO NOT EDIT``), of Meta (``@generated``) and the like, near the top."""
     end = 0
     for _ in range(_HEAD_LINES):
         end = text.find("\n", end) + 1

@@ -1,7 +1,6 @@
-"""Which format a path stands for: plain tables, no judgement about kinds.
+"""The format of a path: a language (as in ``chunking/grammars.py`` or ``regex_outline.py``) or a prose format.
 
-A format name is a language name (as in ``chunking/grammars.py`` or ``outline.py``) or a prose format. Both are found by
-extension, lower case, without the dot; files that have none by their whole name.
+Tables are by extension, lower case, without the dot; files that have none by their whole name.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ LANGUAGE_NAMES: dict[str, str] = {
     ".cursorrules": "markdown", ".windsurfrules": "markdown", ".clinerules": "markdown",
 }  # fmt: skip
 
-# What a first line ``#!`` names.
+# Programs of a first line ``#!``.
 INTERPRETERS: dict[str, str] = {
     "python": "python", "pypy": "python", "node": "javascript", "deno": "typescript", "bun": "typescript",
     "sh": "bash", "bash": "bash", "zsh": "bash", "ksh": "bash", "dash": "bash", "fish": "fish", "ruby": "ruby",
@@ -151,7 +150,6 @@ def extension(path: str) -> str:
 
 
 def is_prose(path: str) -> bool:
-    """Whether a path looks like something that people read from top to bottom."""
     name = path.rpartition("/")[2].lower()
     if name in LANGUAGE_NAMES:
         return LANGUAGE_NAMES[name] in PROSE.values()
@@ -162,7 +160,7 @@ def is_prose(path: str) -> bool:
 
 
 def by_path(path: str) -> str | None:
-    """The format that a path stands for, or None if the path says nothing."""
+    """The format of a path, or None if the path does not say it."""
     name = path.rpartition("/")[2].lower()
     if name in LANGUAGE_NAMES:
         return LANGUAGE_NAMES[name]

@@ -1,4 +1,4 @@
-"""Path to kind: which corpus a file belongs to and what a query's ``kind`` finds it by."""
+"""The kind of a file by its path."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from outcrop.core.model import Kind
 from outcrop.text.filetypes import is_prose
-from outcrop.text.globs import compiled
+from outcrop.text.globs import compile_patterns
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-# File names, lower case, that tell an agent how to work, wherever they stand.
+# Names, lower case, of files with instructions for agents, in any folder.
 _INSTRUCTION_NAMES = frozenset(
     {
         "agents.md", "agents.override.md", "agent.md", "claude.md", "claude.local.md", "gemini.md", "qwen.md",
@@ -29,20 +29,14 @@ _INSTRUCTION_FOLDERS = (
     ".codex/prompts/",
 )  # fmt: skip
 
-# Endings of a file name that mean the same anywhere.
+# Endings of file names of instructions, in any folder.
 _INSTRUCTION_SUFFIXES = (".mdc", ".prompt.md", ".instructions.md", ".chatmode.md", ".prompt")
 
 
 def kind_of(path: str, overrides: Sequence[tuple[str, Kind]] = ()) -> Kind:
-    """What sort of material a file is.
-
-    Args:
-        path: Relative to the source's root, with ``/``.
-        overrides: Glob and kind, as in the settings: the first that matches wins. Globs are those of ``.gitignore``
-            (``*.foo`` anywhere, ``docs/**`` from the root).
-    """
+    """The kind of a path (from the root, with ``/``); the first glob of ``overrides`` that matches wins."""
     for glob, kind in overrides:
-        if _matches(glob, path):
+        if _compiled(glob).match_file(path):
             return kind
     lower = path.lower()
     name = lower.rpartition("/")[2]
@@ -58,10 +52,6 @@ def kind_of(path: str, overrides: Sequence[tuple[str, Kind]] = ()) -> Kind:
     return Kind.DOC if is_prose(path) else Kind.CODE
 
 
-def _matches(glob: str, path: str) -> bool:
-    return _compiled(glob).match_file(path)
-
-
 @lru_cache(maxsize=256)
 def _compiled(glob: str) -> GitIgnoreSpec:
-    return compiled([glob])
+    return compile_patterns([glob])

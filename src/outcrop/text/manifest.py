@@ -1,7 +1,4 @@
-"""Media manifests: the small checked-in records that stand for assets kept somewhere else. Text in, values out.
-
-``docs/media.md`` describes the format.
-"""
+"""Media manifests: small checked-in files that name assets kept elsewhere. The format is in ``docs/media.md``."""
 
 from __future__ import annotations
 
@@ -14,14 +11,14 @@ from typing import Any
 from outcrop.core.model import Manifest
 from outcrop.errors import IntegrityError, ManifestError
 
-# In the order in which they are written. Others may stand beside them and are not looked at.
+# In the order of a file. Other fields are allowed and ignored.
 FIELDS = ("uri", "sha3", "mime", "bytes", "transcript")
 
-# Characters that a manifest may have. A larger JSON file is something else, and is not even parsed.
+# Most characters of a manifest. A larger JSON file is something else, and is not parsed.
 LARGEST = 64 << 10
 
-# So many of the five names make a JSON file a manifest, if perhaps a broken one; with fewer it is any JSON file.
-CLAIM = 2
+# Fields that make a JSON file a manifest, perhaps a broken one.
+FEWEST_FIELDS = 2
 
 _SHA3 = re.compile(r"[0-9a-fA-F]{64}")
 _MIME = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(?:\s*;.*)?", re.ASCII)
@@ -31,22 +28,22 @@ _SCRIPT = re.compile(r"(?:javascript|vbscript|data):", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"[/\\]|[A-Za-z]:[/\\]|[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-def read(text: str) -> Manifest | None:
-    """The manifest that a JSON file is, or None where it does not claim to be one.
+def parse_manifest(text: str) -> Manifest | None:
+    """The manifest in a file, or None where the file is no manifest.
 
-    Args:
-        text: The whole file.
+    Raises:
+        ManifestError: The file is a broken manifest.
     """
     if len(text) > LARGEST:
         return None
     try:
         value = json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
-        if sum(f'"{name}"' in text for name in FIELDS) < CLAIM:
+        if sum(f'"{name}"' in text for name in FIELDS) < FEWEST_FIELDS:
             return None
         why = f"{error.msg}, line {error.lineno}" if isinstance(error, json.JSONDecodeError) else "too large or deep"
         raise ManifestError(f"not JSON: {why}") from error
-    if not isinstance(value, dict) or sum(name in value for name in FIELDS) < CLAIM:
+    if not isinstance(value, dict) or sum(name in value for name in FIELDS) < FEWEST_FIELDS:
         return None
     problems = [problem for name in FIELDS if (problem := _problem(name, value))]
     if problems:
@@ -54,37 +51,33 @@ def read(text: str) -> Manifest | None:
     return Manifest(value["uri"], value["sha3"].lower(), value["mime"], value["bytes"], value["transcript"])
 
 
-def write(manifest: Manifest) -> str:
-    """The manifest as a file: one field a line, in the order of ``FIELDS``."""
+def serialize_manifest(manifest: Manifest) -> str:
+    """The text of the file: one field a line, in the order of ``FIELDS``."""
     text = json.dumps({name: getattr(manifest, name) for name in FIELDS}, indent=2, ensure_ascii=False) + "\n"
-    read(text)
+    parse_manifest(text)
     return text
 
 
-def places(path: str, transcript: str) -> tuple[str, ...]:
-    """Where a manifest's transcript may be, the likelier place first: from the root, then beside the manifest.
+def transcript_paths(path: str, transcript: str) -> tuple[str, ...]:
+    """Where the transcript of the manifest at ``path`` may be: from the root, then from the manifest's folder.
 
-    Args:
-        path: The manifest, from the root, with ``/``.
-        transcript: As the manifest has it. With ``./`` or ``../`` in front it is meant from the manifest's folder.
+    A transcript that begins with ``./`` or ``../`` is from the manifest's folder only.
     """
     beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), transcript))
     whole = [] if transcript.startswith(("./", "../")) else [posixpath.normpath(transcript)]
     inside = [place for place in (*whole, beside) if place not in (".", "..") and not place.startswith("../")]
     if not inside:
-        raise ManifestError(f"transcript leads out of the repository: {transcript}")
+        raise ManifestError(f"transcript is outside of the repository: {transcript}")
     return tuple(dict.fromkeys(inside))
 
 
-def verify(manifest: Manifest, size: int, sha3: str) -> None:
-    """See that an asset is the one that the manifest names.
+def check_asset(manifest: Manifest, size: int, sha3: str) -> None:
+    """Compare the size (bytes) and the SHA3-256 (hex) of an asset with its manifest.
 
-    Args:
-        manifest: The manifest.
-        size: Bytes of the asset.
-        sha3: SHA3-256 of its bytes, hex.
+    Raises:
+        IntegrityError: They differ.
     """
-    fix = "Do not use it; get it again from its URI, or add it anew if it was replaced on purpose"
+    fix = "Do not use it; get it again from its URI, or add it again if it was replaced on purpose"
     if size != manifest.bytes:
         raise IntegrityError(f"the file has {size:,} bytes, its manifest says {manifest.bytes:,}", fix)
     if sha3.lower() != manifest.sha3:
@@ -92,12 +85,7 @@ def verify(manifest: Manifest, size: int, sha3: str) -> None:
 
 
 def with_time(uri: str, seconds: tuple[float, float] | None) -> str:
-    """The URI of a stretch of the asset, as a media fragment (https://www.w3.org/TR/media-frags/).
-
-    Args:
-        uri: Of the asset. A fragment that it has already is kept, but for a time.
-        seconds: From and to; None for the whole.
-    """
+    """The URI of a stretch of an asset, as a media fragment (https://www.w3.org/TR/media-frags/)."""
     if seconds is None:
         return uri
     base, _, fragment = uri.partition("#")
@@ -108,7 +96,6 @@ def with_time(uri: str, seconds: tuple[float, float] | None) -> str:
 
 
 def _problem(name: str, value: Mapping[str, Any]) -> str | None:
-    """What is wrong with a field, or None."""
     if name not in value:
         return f"{name} is missing"
     found = value[name]
@@ -116,16 +103,16 @@ def _problem(name: str, value: Mapping[str, Any]) -> str | None:
         fine = isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 1 << 63
         return None if fine else "bytes is not a whole number"
     if not isinstance(found, str):
-        return f"{name} is not a text"
+        return f"{name} is not a string"
     if any("\ud800" <= char <= "\udfff" for char in found):
-        return f"{name} has half a character"
+        return f"{name} has half of a character (a lone surrogate)"
     return _CHECKS[name](found)
 
 
 def _problem_of_uri(uri: str) -> str | None:
     if not uri or _BLANK.search(uri):
         return "uri has a space or a control character (write %20 for a space)" if uri else "uri is empty"
-    return f"uri is no place for an asset: {uri[:40]}" if _SCRIPT.match(uri) else None
+    return f"uri cannot name an asset: {uri[:40]}" if _SCRIPT.match(uri) else None
 
 
 def _problem_of_transcript(path: str) -> str | None:

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import Stemmer
 
-# Goes up whenever the same text gives other terms; the store then rebuilds its keyword index.
+# Raised when the same text gives other terms; the store then rebuilds its keyword index.
 VERSION = 1
 
 _WORD = re.compile(r"\w+")
@@ -27,7 +27,7 @@ _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 _STEMMER = Stemmer.Stemmer("porter")
 
-# Words that stand in nearly every English question and tell no passage from another.
+# Words of nearly every English question, which distinguish no passage from another.
 STOP_WORDS = frozenset(
     "a an and are as at be been but by can could did do does for from had has have how i if in into is it its me my of "
     "on or our should so than that the their them then there these they this to us was we were what when where which "
@@ -37,10 +37,7 @@ STOP_WORDS = frozenset(
 
 def words(text: str) -> list[str]:
     """All terms of a text, in order, repeated as often as they occur."""
-    found: list[str] = []
-    for word in _WORD.findall(text):
-        found.extend(_split(word))
-    return found
+    return [term for word in _WORD.findall(text) for term in _split(word)]
 
 
 def query_words(text: str) -> list[str]:
@@ -59,15 +56,9 @@ def stem(term: str) -> str:
 
 
 def spans(text: str, wanted: Collection[str]) -> list[tuple[int, int]]:
-    """Where the wanted terms stand in a text, whatever their English endings.
+    """Character ranges of wanted terms in a text, whatever their English endings: ascending, not overlapping.
 
-    Args:
-        text: Any text.
-        wanted: Terms as :func:`query_words` gives them.
-
-    Returns:
-        Character ranges ``(start, end)``, ascending, not overlapping. A whole identifier is one range when it matches
-        whole; else the parts that match.
+    An identifier that matches whole is one range; else the parts that match are.
     """
     chosen = frozenset(map(stem, wanted))
     found: list[tuple[int, int]] = []
@@ -79,18 +70,13 @@ def spans(text: str, wanted: Collection[str]) -> list[tuple[int, int]]:
         if len(stems) == 1 or stems[-1] in chosen:
             found.append((at, match.end()))
             continue
-        run: tuple[int, int] | None = None
         for start, end, term in _pieces(word):
             if stem(term) not in chosen:
                 continue
-            if run is not None and start <= run[1]:
-                run = (run[0], end)
-                continue
-            if run is not None:
-                found.append((at + run[0], at + run[1]))
-            run = (start, end)
-        if run is not None:
-            found.append((at + run[0], at + run[1]))
+            if found and at + start <= found[-1][1]:
+                found[-1] = (found[-1][0], at + end)
+            else:
+                found.append((at + start, at + end))
     return found
 
 
@@ -103,7 +89,7 @@ def _split(word: str) -> tuple[str, ...]:
 
 
 def _pieces(word: str) -> list[tuple[int, int, str]]:
-    """The parts of a word: start, end, folded term."""
+    # Start, end, folded term.
     if word.isascii():
         if word.islower() and word.isalpha():
             return [(0, len(word), word)]

@@ -1,10 +1,7 @@
-"""Text to BERT-uncased word pieces: what the default model reads, and how long a text is in its eyes.
+"""Text to BERT-uncased word pieces: what the default model reads, and how long a text is for it.
 
-The scheme is that of Devlin et al., "BERT" (2018), section 3, as the published code does it: clean, lower-case, strip
-accents, split at white space, punctuation and CJK characters, then take the longest known piece again and again. The
-vocabulary is a data file of the package (``data/vocab.txt``, its licence beside it).
-
-Counting runs over whole corpora, so a word is split once and remembered.
+Devlin et al., "BERT" (2018), section 3, as in the published code: clean, lower-case, strip accents, split at white
+space, punctuation and CJK characters, then repeat the longest known piece. The vocabulary is ``data/vocab.txt``.
 """
 
 from __future__ import annotations
@@ -13,6 +10,7 @@ import hashlib
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import chain, islice
 from pathlib import Path
 
 from outcrop.errors import FormatError
@@ -20,19 +18,19 @@ from outcrop.errors import FormatError
 VOCAB_PATH = Path(__file__).parents[1] / "data" / "vocab.txt"
 VOCAB_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 
-# What the vocabulary puts before a piece that does not begin a word.
+# Before a piece that does not begin a word.
 CONTINUES = "##"
 
 # Pieces that ``encode`` adds to a text: one opens it, one closes it.
 FRAME = 2
 
-# Characters. A longer word is one unknown piece: it is base64 or a hash, and nothing would be learnt from it.
+# Characters. A longer word (base64, a hash) is one unknown piece.
 WORD_LIMIT = 100
 
 # Words in the cache, about 8 MB when full: twice as many as Python's standard library uses.
 REMEMBERED_WORDS = 1 << 15
 
-# White space that is not a control character: those vanish, except the three that are spaces in everybody's eyes.
+# White space. Control characters vanish, except three that are spaces too.
 _SPACES = "\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _RUN = re.compile(f"[^{_SPACES}]+")
 _ASCII_PUNCTUATION = r"!-/:-@\[-`{-~"
@@ -51,7 +49,7 @@ _IDEOGRAPHS = (
 
 
 class _Normaliser(dict[int, str]):
-    """What each character becomes, worked out when it is first met; for ``str.translate``."""
+    """Characters to their normal form, on demand; for ``str.translate``."""
 
     def __missing__(self, code: int) -> str:
         made = self[code] = _normalise(chr(code))
@@ -59,7 +57,7 @@ class _Normaliser(dict[int, str]):
 
 
 class _Pieces(dict[str, tuple[int, ...]]):
-    """The ids of each word's pieces, worked out when it is first met, and bounded."""
+    """Words to the ids of their pieces, on demand and bounded: counting runs over whole corpora."""
 
     def __init__(self, vocabulary: dict[str, int]) -> None:
         super().__init__()
@@ -95,38 +93,18 @@ _normaliser = _Normaliser()
 
 
 def count(text: str) -> int:
-    """How many word pieces a text has, the two that frame it not counted.
-
-    Args:
-        text: Any string, lone surrogates included.
-    """
+    """The number of word pieces of a text, without the two of the frame."""
     return sum(map(len, map(_pieces().__getitem__, _WORD.findall(text.translate(_normaliser)))))
 
 
 def encode(text: str, limit: int) -> list[int]:
-    """The ids that the model reads: ``[CLS]``, the word pieces, ``[SEP]``.
-
-    Args:
-        text: Any string, lone surrogates included.
-        limit: Most ids to return, at least 2. Work stops there, however long the text is.
-
-    Returns:
-        Between 2 and ``limit`` ids.
-    """
+    """The ids that the model reads: ``[CLS]``, word pieces, ``[SEP]``; from 2 to ``limit``, where the work stops."""
     if limit < 2:
         raise ValueError(f"limit must be at least 2, not {limit}: one piece opens every text and one closes it")
     pieces = _pieces()
-    ids = [pieces.vocabulary["[CLS]"]]
-    for run in _RUN.finditer(text):
-        for word in _WORD.finditer(run[0].translate(_normaliser)):
-            ids += pieces[word[0]]
-            if len(ids) >= limit:
-                break
-        if len(ids) >= limit:
-            break
-    del ids[limit - 1 :]
-    ids.append(pieces.vocabulary["[SEP]"])
-    return ids
+    words = (word[0] for run in _RUN.finditer(text) for word in _WORD.finditer(run[0].translate(_normaliser)))
+    ids = chain.from_iterable(map(pieces.__getitem__, words))
+    return [pieces.vocabulary["[CLS]"], *islice(ids, limit - FRAME), pieces.vocabulary["[SEP]"]]
 
 
 @lru_cache(maxsize=1)
@@ -139,7 +117,7 @@ def _pieces() -> _Pieces:
 
 
 def _normalise(character: str) -> str:
-    """Clean, set apart, strip accents, lower-case: in this order, as the model's training data was."""
+    # In the order of the model's training data.
     if character in "\t\n\r":
         return " "
     category = unicodedata.category(character)
@@ -149,16 +127,13 @@ def _normalise(character: str) -> str:
         return " "
     decomposed = unicodedata.normalize("NFD", character)
     text = "".join(c for c in decomposed if unicodedata.category(c) != "Mn").lower()
-    return "".join(f" {c} " if _stands_alone(c) else c for c in text)
+    return "".join(f" {c} " if _is_own_word(c) else c for c in text)
 
 
-def _stands_alone(character: str) -> bool:
-    """Whether it is a word of its own. ASCII punctuation is too, but the word pattern sees to that, which is faster."""
+def _is_own_word(character: str) -> bool:
+    # ASCII punctuation is a word of its own too: the word pattern does that faster.
     if character.isascii():
         return False
-    return _is_ideograph(character) or unicodedata.category(character).startswith("P")
-
-
-def _is_ideograph(character: str) -> bool:
     code = ord(character)
-    return code >= 0x3400 and any(first <= code <= last for first, last in _IDEOGRAPHS)
+    ideograph = code >= 0x3400 and any(first <= code <= last for first, last in _IDEOGRAPHS)
+    return ideograph or unicodedata.category(character).startswith("P")

@@ -1,9 +1,8 @@
-"""WebVTT and SubRip → what is said, and when. Anything else is plain text, which knows no times.
+"""WebVTT and SubRip to cues with times. Any other text has none.
 
-Formats: https://www.w3.org/TR/webvtt1/ and, for SubRip, which nobody ever wrote down, what is found in the wild. Both
-are read by one pass that forgives what players forgive: either decimal mark, hours left out, missing numbers and blank
-lines, markup of the other format; also ``[00:01.000 --> 00:04.000] words``, as speech recognition prints them. Captions
-that roll (each shows the end of the one before) are told once.
+Formats: https://www.w3.org/TR/webvtt1/; SubRip has no specification. Both are read by one pass that accepts what
+players accept: either decimal mark, no hours, missing numbers and blank lines, markup of the other format; also
+``[00:01.000 --> 00:04.000] words``, as speech recognition prints them.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-# Seconds between two captions that still follow each other; only such repeat what is still on the screen.
-ADJOINING = 0.05
+# Most seconds between two captions of which the second may repeat the first.
+_ADJOINING = 0.05
 
-# Lines that hold text, among which a file without a header must have a time to count as SubRip.
-SNIFFED_LINES = 12
+# A file without a header is SubRip if one of its first lines with text has a time.
+_SNIFFED_LINES = 12
 
 _TIME = r"(?:(\d{1,4})\s?:\s?)?(\d{1,4})\s?:\s?(\d{1,2})(?:\s?[.,]\s?(\d{1,9}))?(?!\d)"
 _TIMING = re.compile(rf"\s*\[?{_TIME}\s*-{{1,2}}>\s*{_TIME}(?:\](.*))?", re.ASCII)
@@ -33,15 +32,9 @@ _HARD_BREAK = re.compile(r"\\[Nn]|<br\s*/?>", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """Something said without a break.
+    """Text said without a break: no markup, never blank, several lines for a dialogue.
 
-    Attributes:
-        text: One line, or several where the caption has a dialogue. No markup; never blank.
-        start: Seconds from the beginning.
-        end: The same; never before ``start``.
-        first_line: 1-based line of the file where the text begins.
-        last_line: And where it ends.
-        voice: Who says it, where the file tells.
+    Times are seconds, lines 1-based in the file; ``voice`` is the speaker, if the file names one.
     """
 
     text: str
@@ -53,8 +46,8 @@ class Cue:
 
 
 @dataclass(slots=True)
-class _Block:
-    """A timing line and the lines below it, each with its number and whether a blank line stands before it."""
+class _Caption:
+    """A timing line and the lines below it, each with its number and whether a blank line is before it."""
 
     start: float
     end: float
@@ -62,27 +55,23 @@ class _Block:
 
 
 # Line number, text and voice of one line of a caption.
-_Row = tuple[int, str, str | None]
+_CaptionLine = tuple[int, str, str | None]
 
 
 def parse(text: str) -> list[Cue]:
-    """What is said in a transcript, by time; nothing for one that is not WebVTT or SubRip.
-
-    Args:
-        text: The whole file, whatever its line ends.
-    """
+    """The cues of a transcript by time; none if it is not WebVTT or SubRip."""
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     with_header = lines[0].startswith("WEBVTT")
     if not with_header:
-        filled = [line for line in lines if line.strip()][:SNIFFED_LINES]
+        filled = [line for line in lines if line.strip()][:_SNIFFED_LINES]
         if not any(map(_TIMING.match, filled)):
             return []
-    blocks = sorted(_blocks(lines, with_header), key=lambda block: block.start)
-    return _told_once((block, list(_rows(block))) for block in blocks)
+    captions = sorted(_captions(lines, with_header), key=lambda caption: caption.start)
+    return _merge_rolling_captions((caption, list(_rows(caption))) for caption in captions)
 
 
 def is_silent(text: str) -> bool:
-    """Whether nothing is said in a transcript: it is blank, or a header, times and numbers are all it has."""
+    """Whether a transcript holds no words: it is blank, or has only a header, times and numbers."""
     lines = text.removeprefix("\ufeff").splitlines()
     if lines and lines[0].startswith("WEBVTT"):
         lines[0] = ""
@@ -91,63 +80,54 @@ def is_silent(text: str) -> bool:
     return not any(line.strip() and not ((timing := _TIMING.match(line)) and not timing[9]) for line in lines)
 
 
-def _blocks(lines: Sequence[str], with_header: bool) -> Iterator[_Block]:
+def _captions(lines: Sequence[str], with_header: bool) -> Iterator[_Caption]:
     """Captions in the order of the file, still with their markup.
 
-    In WebVTT a blank line ends a caption, unless nothing was said in it yet; what then stands before the next timing
-    line is its name. In SubRip blank lines end nothing, because there are captions that hold some; only a number right
-    before the next timing is taken off.
+    In WebVTT a blank line ends a caption that has text; a line between it and the next timing is the next caption's
+    name. In SubRip captions can hold blank lines; only a number directly before the next timing is removed.
     """
-    block: _Block | None = None
+    caption: _Caption | None = None
     number = 0
-    aside = in_header = with_header
+    skipping = in_header = with_header
     after_blank = False
-    for place, line in enumerate(lines, 1):
-        timing = None if aside and not in_header else _TIMING.match(line)
+    for line_number, line in enumerate(lines, 1):
+        timing = None if skipping and not in_header else _TIMING.match(line)
         if timing:
-            if block is not None:
-                number = _without_name(block, place) if with_header else _without_number(block, number)
-                yield block
+            if caption is not None:
+                if not with_header:
+                    number = _remove_number(caption, number)
+                elif len(caption.lines) == 1 and caption.lines[0][2] and caption.lines[0][0] == line_number - 1:
+                    caption.lines.pop()  # the next caption's name
+                yield caption
             start = _seconds(timing.groups()[:4])
-            block = _Block(start, max(start, _seconds(timing.groups()[4:8])))
+            caption = _Caption(start, max(start, _seconds(timing.groups()[4:8])))
             if timing[9]:
-                block.lines.append((place, timing[9], False))
-            aside = in_header = after_blank = False
-        elif not line or not (line.strip() or _is_padding(block, with_header)):
-            aside = in_header = False
+                caption.lines.append((line_number, timing[9], False))
+            skipping = in_header = after_blank = False
+        elif not line or not (line.strip() or (with_header and caption is not None and not caption.lines)):
+            # A line of spaces is the upper of two in automatic WebVTT, and no end of the caption.
+            skipping = in_header = False
             after_blank = True
-        elif with_header and after_blank and (block is None or block.lines or _BLOCK.match(line)):
-            aside = aside or _BLOCK.match(line) is not None
-        elif block is None and _NUMBER.fullmatch(line.strip()):
+        elif with_header and after_blank and (caption is None or caption.lines or _BLOCK.match(line)):
+            skipping = skipping or _BLOCK.match(line) is not None
+        elif caption is None and _NUMBER.fullmatch(line.strip()):
             number = int(line)
-        elif block is not None and not aside:
-            block.lines.append((place, line, after_blank))
+        elif caption is not None and not skipping:
+            caption.lines.append((line_number, line, after_blank))
             after_blank = False
-    if block is not None:
-        yield block
+    if caption is not None:
+        yield caption
 
 
-def _is_padding(block: _Block | None, with_header: bool) -> bool:
-    """Whether a line of spaces is part of a caption: automatic WebVTT fills the upper of two lines with one."""
-    return with_header and block is not None and not block.lines
-
-
-def _without_name(block: _Block, place: int) -> int:
-    """Take the next caption's name off this one, which is empty then. Returns 0: names are no numbers."""
-    if len(block.lines) == 1 and block.lines[0][2] and block.lines[0][0] == place - 1:
-        block.lines.pop()
-    return 0
-
-
-def _without_number(block: _Block, number: int) -> int:
-    """Take the next caption's number off the end of this one. Returns it, or the one before where there is none."""
-    if not block.lines or not _NUMBER.fullmatch(block.lines[-1][1].strip()):
+def _remove_number(caption: _Caption, number: int) -> int:
+    """Remove the next caption's number from the end of this one. Returns it, or ``number`` where there is none."""
+    if not caption.lines or not _NUMBER.fullmatch(caption.lines[-1][1].strip()):
         return number
-    value = int(block.lines[-1][1])
+    value = int(caption.lines[-1][1])
     # Without a blank line before it, a number may well be what was said.
-    if not block.lines[-1][2] and len(block.lines) > 1 and value != number + 1:
+    if not caption.lines[-1][2] and len(caption.lines) > 1 and value != number + 1:
         return number
-    block.lines.pop()
+    caption.lines.pop()
     return value
 
 
@@ -156,10 +136,10 @@ def _seconds(parts: Sequence[str | None]) -> float:
     return round(int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(f"{seconds}.{fraction or 0}"), 3)
 
 
-def _rows(block: _Block) -> Iterator[_Row]:
+def _rows(caption: _Caption) -> Iterator[_CaptionLine]:
     """The lines of a caption without markup, each with who says it."""
     voice: str | None = None
-    for place, line, _ in block.lines:
+    for line_number, line, _ in caption.lines:
         at = 0
         pieces: list[tuple[str | None, str]] = []
         for found in _VOICE.finditer(line):
@@ -170,34 +150,33 @@ def _rows(block: _Block) -> Iterator[_Row]:
         for speaker, piece in pieces:
             for part in _HARD_BREAK.split(piece):
                 if text := _clean(part):
-                    yield place, text, speaker
+                    yield line_number, text, speaker
 
 
 def _clean(text: str) -> str:
     return " ".join(html.unescape(_TAG.sub("", text)).replace("\\h", " ").split())
 
 
-def _told_once(blocks: Iterator[tuple[_Block, list[_Row]]]) -> list[Cue]:
-    """Cues, without what a caption only repeats from the one that it follows."""
+def _merge_rolling_captions(captions: Iterator[tuple[_Caption, list[_CaptionLine]]]) -> list[Cue]:
+    """Cues without the text that a caption repeats from the one before it."""
     cues: list[Cue] = []
     shown: list[str] = []
     until = -1.0
-    for block, rows in blocks:
+    for caption, rows in captions:
         if not rows:
             continue
         now = [text for _, text, _ in rows]
-        if block.start <= until + ADJOINING:
-            rows = _new(shown, rows)
+        if caption.start <= until + _ADJOINING:
+            rows = _unseen_lines(shown, rows)
         if rows:
-            cues += _cues(block, rows)
+            cues += _cues(caption, rows)
         elif cues:
-            cues[-1] = replace(cues[-1], end=max(cues[-1].end, block.end))
-        shown, until = now, max(until, block.end)
+            cues[-1] = replace(cues[-1], end=max(cues[-1].end, caption.end))
+        shown, until = now, max(until, caption.end)
     return cues
 
 
-def _new(shown: Sequence[str], rows: list[_Row]) -> list[_Row]:
-    """What of a caption is not on the screen yet."""
+def _unseen_lines(shown: Sequence[str], rows: list[_CaptionLine]) -> list[_CaptionLine]:
     now = [text for _, text, _ in rows]
     for count in range(min(len(shown), len(now)), 0, -1):
         if shown[-count:] == now[:count]:
@@ -206,12 +185,12 @@ def _new(shown: Sequence[str], rows: list[_Row]) -> list[_Row]:
     before = " ".join(shown)
     whole = " ".join(now)
     if " " in before and whole.startswith(f"{before} "):
-        place, _, voice = rows[-1]
-        return [(place, whole[len(before) + 1 :], voice)]
+        line_number, _, voice = rows[-1]
+        return [(line_number, whole[len(before) + 1 :], voice)]
     return rows
 
 
-def _cues(block: _Block, rows: Sequence[_Row]) -> Iterator[Cue]:
+def _cues(caption: _Caption, rows: Sequence[_CaptionLine]) -> Iterator[Cue]:
     """One cue a voice; the lines of a caption were broken to fit a screen, but for those of a dialogue."""
     at = 0
     while at < len(rows):
@@ -220,5 +199,5 @@ def _cues(block: _Block, rows: Sequence[_Row]) -> Iterator[Cue]:
         while stop < len(rows) and rows[stop][2] == rows[at][2]:
             text += ("\n" if rows[stop][1].startswith(("-", "–", "—")) else " ") + rows[stop][1]
             stop += 1
-        yield Cue(text, block.start, block.end, rows[at][0], rows[stop - 1][0], rows[at][2])
+        yield Cue(text, caption.start, caption.end, rows[at][0], rows[stop - 1][0], rows[at][2])
         at = stop

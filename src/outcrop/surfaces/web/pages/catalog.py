@@ -13,7 +13,7 @@ from outcrop.surfaces.web.pages.search import ALL_PROJECTS, KIND_NAMES, REVISION
 from outcrop.surfaces.web.pages.templates import PageHead, page
 from outcrop.surfaces.web.pages.treemap import HEIGHT, WIDTH, Tile, tiles
 from outcrop.surfaces.web.view_model import Site
-from outcrop.text.globs import literal
+from outcrop.text.globs import escape_path
 
 # Left-out files that are named for each reason.
 MOST_FILES = 200
@@ -105,7 +105,7 @@ def _tree(root: Folder, own: str) -> Tree:
     def walk(folder: Folder, depth: int) -> None:
         for child in folder.children[:MOST_FOLDERS]:
             share = child.bytes / root.bytes
-            label, pattern = harmless_line(child.name), f"{literal(child.path)}/"
+            label, pattern = harmless_line(child.name), f"{escape_path(child.path)}/"
             branches.append(Branch(label, pattern, depth, child.bytes, child.chunks, share))
             # What is a sliver of the whole need not be unfolded.
             if depth < 1 and share > 0.05:

@@ -142,7 +142,7 @@ def asked_of(request: Request, shelf: Facets, own: str) -> Asked:
         kind=request.all("kind"),
         project=chosen,
         corpus=request.all("corpus"),
-        path=tuple(part for text in request.all("path") for part in globs.split(text)),
+        path=tuple(part for text in request.all("path") for part in globs.split_patterns(text)),
     )
 
 
