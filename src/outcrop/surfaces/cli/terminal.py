@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+import click
+
+from outcrop.errors import UsageError
 from outcrop.surfaces.render import Line
 
 # Where no terminal says how wide it is: only lines that nobody reads (minified text) are cut.
@@ -70,6 +73,15 @@ def note(text: str) -> None:
     """A remark, on stderr, so that a pipe gets results only."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
+
+
+def confirm(question: str) -> None:
+    """Go on only after a yes. Where there is no terminal to ask on, an error names ``--yes``."""
+    if not is_terminal(sys.stdin):
+        raise UsageError("this needs a yes, and there is no terminal to ask on; nothing was changed", "Add --yes.")
+    if not click.confirm(question, err=True):
+        note("nothing was changed")
+        raise click.exceptions.Exit(1)
 
 
 def is_utf8() -> bool:

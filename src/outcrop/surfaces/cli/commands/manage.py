@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from outcrop.surfaces.cli.options import (
     show_json,
 )
 from outcrop.surfaces.cli.report_view import catalog_lines, status_lines
-from outcrop.surfaces.cli.terminal import is_terminal, note, paint, show
+from outcrop.surfaces.cli.terminal import confirm, paint, show
 from outcrop.surfaces.render import size
 
 STATUS_EXAMPLES = """
@@ -112,7 +111,7 @@ def clear_command(
         )
     with open_index(directory, flags) as index:
         if not yes:
-            _ask(chosen[0], index.source.root)
+            confirm(f"Remove {chosen[0]} from the index of {index.source.root}?")
         if project:
             # Imported here because it brings all that indexing needs.
             from outcrop.projects import service
@@ -124,12 +123,3 @@ def clear_command(
         show_json({"freed": freed})
     else:
         show(f"removed {chosen[0]}, {size(freed)} freed")
-
-
-def _ask(what: str, root: Path) -> None:
-    """Go on only with a yes."""
-    if not is_terminal(sys.stdin):
-        raise UsageError(f"nobody is there to confirm that {what} is removed", "Add --yes.")
-    if not click.confirm(f"Remove {what} from the index of {root}?", err=True):
-        note("nothing was removed")
-        raise click.exceptions.Exit(1)

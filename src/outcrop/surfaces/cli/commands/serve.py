@@ -21,7 +21,7 @@ from outcrop.surfaces.cli.options import (
     rev_option,
 )
 from outcrop.surfaces.cli.terminal import note, show
-from outcrop.surfaces.install.fossil_ext import check, install, script, uninstall
+from outcrop.surfaces.install.fossil_ext import check, install_ext, script, script_path, uninstall_ext
 from outcrop.surfaces.render import harmless_line
 
 SERVE_EXAMPLES = """
@@ -134,22 +134,25 @@ def fossil_command(action: str, folder: Path, away: bool, branch: str | None, di
     """
     if os.name == "nt":
         raise UsageError("Fossil runs such pages on Unix only", "Use outcrop serve here")
+    path = script_path(folder)
+    shown = harmless_line(str(path))
     if away:
-        gone = uninstall(folder)
-        show(f"removed {harmless_line(str(gone))}" if gone else "there was none")
+        plan = uninstall_ext(folder)
+        plan.apply()
+        show(f"removed {shown}" if plan.changes else f"there is no {shown}")
         return
-    target = install(folder, script(_variables(flags), branch))
+    install_ext(folder, script(_variables(flags), branch)).apply()
     try:
-        check(target)
+        check(path)
     except BaseException:
-        uninstall(folder)
+        uninstall_ext(folder).apply()
         raise
-    show(f"wrote {harmless_line(str(target))}")
+    show(f"wrote {shown}")
     for line in _visible(directory, {**flags, "branch": branch}) if directory != Path() else ():
         show(line)
     # A server that root starts locks itself into the repository's folder, where the script is not to be found.
     jail = " --nojail" if hasattr(os, "geteuid") and os.geteuid() == 0 else ""
-    note(f"  → fossil server{jail} --extroot {harmless_line(str(target.parent))} REPOSITORY, then /ext/search")
+    note(f"  → fossil server{jail} --extroot {harmless_line(str(path.parent))} REPOSITORY, then /ext/search")
 
 
 def _variables(flags: dict[str, Any]) -> dict[str, str]:

@@ -78,9 +78,9 @@ def watch_command(
         raise UsageError("--once, --install and --uninstall exclude each other", "outcrop watch --help")
     if install is not None or uninstall:
         # Imported here, as below: each way of calling needs only its own part.
-        from outcrop.surfaces.cli.install_prompt import change_installation
+        from outcrop.surfaces.cli.install_prompt import change_watch_installation
 
-        change_installation(where, flags, install, yes=yes, as_json=as_json, quiet=quiet)
+        change_watch_installation(where, flags, install, yes=yes, as_json=as_json, quiet=quiet)
         return
     with _stopping():
         if once or if_indexed:
