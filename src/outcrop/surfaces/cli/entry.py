@@ -1,7 +1,4 @@
-"""Where both commands begin: Ctrl-C while Python still imports ends them quietly, as it ends any program.
-
-Everything after the imports has its own way of stopping, which keeps what was done.
-"""
+"""Where both programs begin. Ctrl-C while Python still imports ends them quietly."""
 
 from __future__ import annotations
 
@@ -13,26 +10,26 @@ from contextlib import suppress
 
 
 def outcrop() -> int:
-    """The command ``outcrop``; returns its exit code."""
-    _die_quietly()
-    # Imported here, and below: a traceback of somebody's interrupted import helps nobody.
+    """The program ``outcrop``; returns its exit code."""
+    _end_quietly_on_interrupt()
+    # Imported here, and below: an interrupted import shows no traceback.
     from outcrop.surfaces.cli.program import main
 
-    _raise_again()
+    _raise_on_interrupt()
     return _leave(main())
 
 
 def agent_tool() -> int:
-    """The command ``agent-tool``; returns its exit code."""
-    _die_quietly()
+    """The program ``agent-tool``; returns its exit code."""
+    _end_quietly_on_interrupt()
     from outcrop.surfaces.cli.agent_tool import main
 
-    _raise_again()
+    _raise_on_interrupt()
     return main()
 
 
 def _leave(code: int) -> int:
-    """End at once if ``outcrop context`` left a thread behind, which could make Python's own ending hang or fail."""
+    """End at once if ``outcrop context`` left a thread behind, which can make Python's own exit hang or fail."""
     context = sys.modules.get("outcrop.app.rag_context")
     if context is not None and context.is_under_way():
         for stream in (sys.stdout, sys.stderr):
@@ -42,14 +39,15 @@ def _leave(code: int) -> int:
     return code
 
 
-def _die_quietly() -> None:
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) not in (
-        signal.SIG_IGN,
-        None,
-    ):
+def _end_quietly_on_interrupt() -> None:
+    if _is_main_thread() and signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _raise_again() -> None:
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+def _raise_on_interrupt() -> None:
+    if _is_main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

@@ -1,6 +1,6 @@
-"""Opening an index for a command: the library's warnings on stderr, and the question before text leaves the machine.
+"""Opening an index for a command: warnings on stderr, and a question before text leaves the machine.
 
-Everything heavy is imported from here, so ``options.open_index`` imports this module only when a command runs.
+It imports everything heavy, so ``options.open_index`` imports it only when a command runs.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 def open_here(
     directory: Path, flags: dict[str, Any], *, rev: str | None, before_asking: Callable[[], None]
 ) -> index.Index:
-    """Open the index, with a person to ask if there is one. See ``options.open_index``."""
+    """See ``options.open_index``."""
     show_warnings()
-    if flags.get("store") is not None:
-        flags = flags | {"store": flags["store"].absolute()}
-    branch = flags.get("branch")
-    flags = {name: value for name, value in flags.items() if name != "branch"}
-    return index.open(directory, settings=flags, rev=rev, branch=branch, consent=_consent(before_asking))
+    settings = dict(flags)
+    branch = settings.pop("branch", None)
+    if settings.get("store") is not None:
+        settings["store"] = settings["store"].absolute()
+    return index.open(directory, settings=settings, rev=rev, branch=branch, consent=_consent(before_asking))
 
 
 def _consent(before_asking: Callable[[], None]) -> Consent | None:
-    """Asks the person at the terminal; None where there is none."""
+    """Asks the person at the terminal; None where there is no terminal."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return None
-    # Imported here because it takes as long as a search in a small index, and pipes have nobody to ask.
+    # Imported here because it takes as long as a search in a small index, and pipes do not need it.
     from outcrop.embedders.http.consent import Consent
 
     def ask(disclosure: Disclosure) -> bool:

@@ -20,7 +20,6 @@ HERE = "on this machine"
 
 
 def build_lines(report: BuildReport, *, verbose: bool) -> Iterator[str]:
-    """What a build did."""
     artifacts = report.added + report.unchanged
     if not (report.added or report.removed or report.embedded):
         yield (
@@ -35,18 +34,17 @@ def build_lines(report: BuildReport, *, verbose: bool) -> Iterator[str]:
         rate = f", {report.embedded / report.seconds:,.0f}/s" if report.embedded and report.seconds > 0 else ""
         yield (
             f"{counted(report.chunks, 'chunk')}: {report.embedded:,} embedded "
-            f"({counted(report.characters, 'character')}{rate}), {report.reused:,} known by their text"
+            f"({counted(report.characters, 'character')}{rate}), {report.reused:,} reused"
         )
         yield f"took {duration(report.seconds)}"
     if report.cut:
-        yield f"longer than the model reads, so it saw only the beginning: {counted(report.cut, 'passage')}"
+        yield f"longer than the model reads, so only their beginning was embedded: {counted(report.cut, 'passage')}"
     if artifacts == 0:
         yield "nothing here is indexed" + ("" if report.skipped else ": there is no file to index")
     yield from _skips(report.skipped, verbose=verbose, how="outcrop index --verbose")
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """What a build would do, every artifact named."""
     for ref in plan.artifacts:
         yield f"{ref.kind:<11}  {harmless_line(ref.path) if ref.path is not None else ref.hash}"
     if plan.artifacts:
@@ -72,7 +70,6 @@ def _skips(skipped: Sequence[Skipped], *, verbose: bool, how: str) -> Iterator[s
 
 
 def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str]:
-    """What is indexed, where, how current."""
     project = f" · project {harmless_line(status.project)}" if status.project else ""
     yield f"{status.source}  {paint('path', harmless_line(status.root))}{project}"
     yield f"embedder  {status.embedder}, {HERE if status.address is None else f'sends text to {status.address}'}"
@@ -83,7 +80,7 @@ def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str
     if status.watcher is not None:
         yield watcher_line(status.watcher, paint)
     if status.writer:
-        yield paint("warn", "another process is building it right now")
+        yield paint("warn", "another process is building it")
     yield ""
     rows: list[tuple[str, ...]] = [("collection", "artifacts", "chunks", "embedded", "size", "kinds")]
     for each in status.collections:
@@ -107,7 +104,6 @@ def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str
 
 
 def catalog_lines(catalog: Catalog, paint: Paint, *, verbose: bool) -> Iterator[str]:
-    """How much there is of each corpus, kind, project and folder."""
     if not catalog.exists:
         yield "index  none yet → outcrop index"
         return
@@ -141,7 +137,6 @@ def _folder_rows(folder: Folder, level: int) -> Iterator[tuple[str, ...]]:
 
 
 def watcher_line(watcher: Watcher, paint: Paint) -> str:
-    """Who keeps the index current, and how that goes."""
     who = f"watched by process {watcher.process} ({watcher.how})"
     if watcher.state == "waiting":
         again = time.strftime("%H:%M:%S", time.localtime(watcher.retry)) if watcher.retry else "in a moment"
@@ -149,7 +144,7 @@ def watcher_line(watcher: Watcher, paint: Paint) -> str:
         return paint("warn", f"{who}, which waits: {reason.rstrip('.')}. It tries again at {again}.")
     if watcher.reason is not None:
         who += f": {harmless_line(watcher.reason)}"
-    return who if watcher.state == "watching" else f"{who}, which updates it right now"
+    return who if watcher.state == "watching" else f"{who}, which is updating it"
 
 
 def _freshness(status: Status, paint: Paint) -> str:
@@ -157,7 +152,7 @@ def _freshness(status: Status, paint: Paint) -> str:
         share = f"{int(status.complete * 100)} % complete" if status.complete < 1 else "not complete"
         return paint("warn", f"{share} → outcrop index")
     if status.stale:
-        return paint("warn", "stale: the source changed since → outcrop index")
+        return paint("warn", "stale: the source has changed → outcrop index")
     if status.space is not None and status.space != status.embedder:
         return paint("warn", f"made by {status.space} → outcrop index")
     if status.complete < 1:
@@ -166,7 +161,6 @@ def _freshness(status: Status, paint: Paint) -> str:
 
 
 def settings_lines(settings: Settings, paint: Paint) -> Iterator[str]:
-    """Each setting, its value and where that came from."""
     rows = [(name, _value(getattr(settings, name)), settings.origins.get(name, DEFAULT)) for name in NAMES]
     for line, (_, _, origin) in zip(columns(rows), rows, strict=True):
         yield paint("dim", line) if origin == DEFAULT else line
@@ -183,5 +177,5 @@ def _value(value: object) -> str:
 
 
 def _part(part: object) -> str:
-    """One side of a pair; a list of patterns stands between blanks."""
+    # A list of patterns, separated by blanks.
     return " ".join(part) if isinstance(part, tuple) else str(part)
