@@ -142,7 +142,7 @@ def open_index(
     # numpy's BLAS would start a thread for each processor and let it spin for a tenth of a second, which takes that
     # processor from the model. A short command has no use for them: one question is scored as it is read.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Imported here because it takes longer than all the rest: `--help` and shell completion do not need it.
+    # Imported here because it brings logging: `--help` and shell completion do not need it.
     from outcrop.surfaces.cli.opening import open_here
 
     return open_here(directory, flags, rev=rev, before_asking=before_asking)

@@ -41,7 +41,7 @@ def build_lines(report: BuildReport, *, verbose: bool) -> Iterator[str]:
         yield f"longer than the model reads, so only their beginning was embedded: {counted(report.cut, 'passage')}"
     if artifacts == 0:
         yield "nothing here is indexed" + ("" if report.skipped else ": there is no file to index")
-    yield from _skips(report.skipped, verbose=verbose, how="outcrop index --verbose")
+    yield from _skip_summary(report.skipped, verbose=verbose, how="outcrop index --verbose")
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
@@ -54,10 +54,10 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         f"{counted(plan.texts, 'passage')} of {counted(plan.characters, 'character')} to embed by {plan.space}, "
         f"{HERE if plan.address is None else f'sent to {harmless_line(plan.address)}'}"
     )
-    yield from _skips(plan.skipped, verbose=True, how="")
+    yield from _skip_summary(plan.skipped, verbose=True, how="")
 
 
-def _skips(skipped: Sequence[Skipped], *, verbose: bool, how: str) -> Iterator[str]:
+def _skip_summary(skipped: Sequence[Skipped], *, verbose: bool, how: str) -> Iterator[str]:
     if not skipped:
         return
     reasons = Counter(item.reason for item in skipped).most_common()
@@ -65,8 +65,19 @@ def _skips(skipped: Sequence[Skipped], *, verbose: bool, how: str) -> Iterator[s
     yield f"left out {len(skipped):,}: {', '.join(f'{number:,} {reason}' for reason, number in reasons)}{hint}"
     if verbose:
         for item in skipped:
-            detail = f" ({harmless_line(item.detail)})" if item.detail else ""
-            yield f"  {harmless_line(item.path)}: {item.reason}{detail}"
+            yield f"  {harmless_line(item.path)}: {_reason(item)}"
+
+
+def _reason(item: Skipped) -> str:
+    return f"{item.reason} ({harmless_line(item.detail)})" if item.detail else item.reason
+
+
+def skipped_lines(skipped: Sequence[Skipped], heading: str, noun: str, *, reasons: bool = True) -> Iterator[str]:
+    """How many were left out or refused, and each with its reason; or (not ``reasons``) with its detail, if any."""
+    if skipped:
+        yield f"{heading} {counted(len(skipped), noun)}:"
+    for item in skipped:
+        yield f"  {harmless_line(item.path)}: {_reason(item) if reasons else harmless_line(item.detail or item.reason)}"
 
 
 def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str]:
@@ -100,7 +111,7 @@ def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str
                 f"also {counted(other.vectors, 'vector')} of {other.space}, {size(other.bytes)}"
                 f" → outcrop clear --space {other.space}"
             )
-    yield from _skips(status.skipped, verbose=verbose, how="outcrop status --verbose")
+    yield from _skip_summary(status.skipped, verbose=verbose, how="outcrop status --verbose")
 
 
 def catalog_lines(catalog: Catalog, paint: Paint, *, verbose: bool) -> Iterator[str]:
@@ -121,7 +132,7 @@ def catalog_lines(catalog: Catalog, paint: Paint, *, verbose: bool) -> Iterator[
         rows += _folder_rows(tree, 0)
     yield from columns(rows, right={1, 2, 3, 4, 5})
     skipped = [item for omission in catalog.omissions for item in omission.files]
-    yield from _skips(skipped, verbose=verbose, how="outcrop status --catalog --verbose")
+    yield from _skip_summary(skipped, verbose=verbose, how="outcrop status --catalog --verbose")
 
 
 def _numbers(tally: Tally) -> tuple[str, ...]:

@@ -6,8 +6,10 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -138,38 +140,22 @@ class _SettingsFile:
     def change(self, settings: dict[str, Any], by_hand: str) -> FileChange:
         """Give it other settings, in the same layout, or delete it where none are left."""
         before = self.text if self.text and self.text.strip() else "{}\n"
-        for style in _styles(before):
-            if style.render(json.loads(before)) == before:
-                old, new = (text if text is None else text.encode() for text in (self.text, style.render(settings)))
+        for short_lists, ascii_only in product((False, True), repeat=2):
+            render = partial(_render, before, short_lists, ascii_only)
+            if render(json.loads(before)) == before:
+                old, new = (text if text is None else text.encode() for text in (self.text, render(settings)))
                 return FileChange(self.path, old, new if settings else None, 0o644)
         raise FormatError(f"the layout of {self.path} would change, so it was not changed", by_hand)
 
 
-@dataclass(frozen=True, slots=True)
-class _Style:
-    """How a JSON file is written: ``json.dumps`` with these parameters gives it again."""
-
-    indent: str | None
-    short_lists: bool
-    ascii_only: bool
-    newline: str
-    end: str
-
-    def render(self, value: object) -> str:
-        text = json.dumps(value, indent=self.indent, ensure_ascii=self.ascii_only)
-        if self.short_lists:
-            text = _BROKEN_LIST.sub(lambda found: f"[{' '.join(map(str.strip, found[1].splitlines()))}]", text)
-        return text.replace("\n", self.newline) + self.end
-
-
-def _styles(text: str) -> Iterator[_Style]:
-    indented = re.search(r"\n([ \t]+)", text)
-    indent = indented[1] if indented else None if ":" in text else "  "
-    newline = "\r\n" if "\r\n" in text else "\n"
-    end = text[len(text.rstrip()) :]
-    for short_lists in (False, True):
-        for ascii_only in (False, True):
-            yield _Style(indent, short_lists, ascii_only, newline, end)
+def _render(model: str, short_lists: bool, ascii_only: bool, value: object) -> str:
+    """A value with the indentation and line ends of another text."""
+    indented = re.search(r"\n([ \t]+)", model)
+    indent = indented[1] if indented else None if ":" in model else "  "
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    if short_lists:
+        text = _BROKEN_LIST.sub(lambda found: f"[{' '.join(map(str.strip, found[1].splitlines()))}]", text)
+    return text.replace("\n", "\r\n" if "\r\n" in model else "\n") + model[len(model.rstrip()) :]
 
 
 def _command() -> str:

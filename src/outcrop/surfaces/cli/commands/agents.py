@@ -15,7 +15,7 @@ import click
 from outcrop.app import rag_context
 from outcrop.core.reports import Context
 from outcrop.errors import BadConfig, UsageError
-from outcrop.surfaces.cli.logging import show_warnings
+from outcrop.surfaces.cli.opening import show_warnings
 from outcrop.surfaces.cli.options import (
     Command,
     branch_option,

@@ -11,8 +11,9 @@ import click
 from outcrop.errors import UsageError
 from outcrop.surfaces.cli.options import command, result_options, show_result
 from outcrop.surfaces.cli.progress import Display, open_with_progress
+from outcrop.surfaces.cli.report_view import skipped_lines
 from outcrop.surfaces.cli.terminal import note
-from outcrop.surfaces.render import clock, columns, counted, harmless_line, size
+from outcrop.surfaces.render import clock, columns, harmless_line, size
 
 if TYPE_CHECKING:
     from outcrop.app.index import Index
@@ -27,37 +28,36 @@ outcrop media list
 """
 
 _HELP = "outcrop media --help"
+
+# What add takes, with the name of its option.
+_DETAILS = {
+    "text": "transcript",
+    "to": "to",
+    "file": "file",
+    "sha3": "sha3",
+    "size": "bytes",
+    "mime": "mime",
+    "replace": "force",
+}
 _NONE = "there are no media manifests here; outcrop media add writes one"
 
 
 @command("media", EXAMPLES)
 @click.argument("action", type=click.Choice(["list", "add", "verify"]))
 @click.argument("items", nargs=-1, metavar="[FILE|URI|MANIFEST]...")
-@click.option("--transcript", type=click.Path(path_type=Path), metavar="FILE", help="add: the text to index.")
+@click.option("--transcript", "text", type=click.Path(path_type=Path), metavar="FILE", help="add: the text to index.")
 @click.option("--to", metavar="PATH", help="add: where to write the manifest, below media.")
 @click.option(
     "--file", type=click.Path(path_type=Path), metavar="FILE", help="add: a local copy of the URI, for hash and size."
 )
 @click.option("--sha3", metavar="HEX", help="add: the SHA3-256 of a URI without a local copy.")
-@click.option("--bytes", "byte_count", type=click.IntRange(0), metavar="N", help="add: its size.")
+@click.option("--bytes", "size", type=click.IntRange(0), metavar="N", help="add: its size.")
 @click.option("--mime", metavar="TYPE", help="add: the media type, if the name does not show it.")
-@click.option("--force", is_flag=True, help="add: replace a manifest that exists.")
+@click.option("--force", "replace", is_flag=True, help="add: replace a manifest that exists.")
 @click.option("--manifest", metavar="PATH", help="verify: the manifest to check against.")
 @result_options
 def media_command(
-    action: str,
-    items: tuple[str, ...],
-    manifest: str | None,
-    as_json: bool,
-    directory: Path,
-    transcript: Path | None,
-    to: str | None,
-    file: Path | None,
-    sha3: str | None,
-    byte_count: int | None,
-    mime: str | None,
-    force: bool,
-    **flags: Any,
+    action: str, items: tuple[str, ...], manifest: str | None, as_json: bool, directory: Path, **flags: Any
 ) -> None:
     """List, add or check recordings that are kept elsewhere.
 
@@ -65,19 +65,10 @@ def media_command(
     downloaded. verify compares files with their manifests before you use them, and fails if one differs; without a
     file it checks every asset whose URI is a file on this machine. list shows every manifest.
     """
-    details = {"to": to, "file": file, "sha3": sha3, "size": byte_count, "mime": mime, "replace": force}
-    only_add = {
-        "--transcript": transcript,
-        "--to": to,
-        "--file": file,
-        "--sha3": sha3,
-        "--bytes": byte_count,
-        "--mime": mime,
-        "--force": force or None,
-    }
-    chosen = [name for name, value in only_add.items() if value is not None]
-    if action != "add" and chosen:
-        raise UsageError(f"{chosen[0]} belongs to add", _HELP)
+    details = {name: flags.pop(name) for name in _DETAILS}
+    given = [f"--{option}" for name, option in _DETAILS.items() if details[name] not in (None, False)]
+    if action != "add" and given:
+        raise UsageError(f"{given[0]} belongs to add", _HELP)
     if action != "verify" and manifest is not None:
         raise UsageError("--manifest belongs to verify", _HELP)
     with open_with_progress(directory, flags, quiet=as_json) as (index, display):
@@ -85,17 +76,17 @@ def media_command(
             _list(index, items, as_json)
         elif action == "verify":
             _verify(index, items, manifest, as_json, display)
-        elif len(items) != 1 or transcript is None:
+        elif len(items) != 1 or details["text"] is None:
             raise UsageError("add takes one file or URI and its --transcript", _HELP)
         else:
-            _add(index, items[0], transcript, details, as_json, display)
+            _add(index, items[0], details, as_json, display)
 
 
-def _add(index: Index, asset: str, transcript: Path, details: dict[str, Any], as_json: bool, display: Display) -> None:
+def _add(index: Index, asset: str, details: dict[str, Any], as_json: bool, display: Display) -> None:
     # Imported here, as what follows: `--help` and shell completion do not need it.
     from outcrop.media.add import add_media
 
-    added = add_media(index, asset, transcript, **details, progress=display)
+    added = add_media(index, asset, **details, progress=display)
     display.hide()
     if added.remark:
         note(f"outcrop: {harmless_line(added.remark)}")
@@ -122,10 +113,7 @@ def media_lines(found: Assets) -> Iterator[str]:
         length = clock(asset.seconds) if asset.seconds is not None else "-"
         rows.append((harmless_line(asset.path), one.mime, size(one.bytes), length, harmless_line(one.uri)))
     yield from columns(rows, right={2, 3})
-    if found.skipped:
-        yield f"left out {counted(len(found.skipped), 'file')}:"
-        for item in found.skipped:
-            yield f"  {harmless_line(item.path)}: {harmless_line(item.detail or item.reason)}"
+    yield from skipped_lines(found.skipped, "left out", "file", reasons=False)
 
 
 def _verify(index: Index, items: Sequence[str], manifest: str | None, as_json: bool, display: Display) -> None:

@@ -14,6 +14,7 @@ from outcrop.core.reports import ProjectReport, ProjectStatus
 from outcrop.errors import OutcropError, UsageError
 from outcrop.surfaces.cli.options import color_option, command, complete_kind, open_index, result_options, show_result
 from outcrop.surfaces.cli.progress import Display, open_with_progress
+from outcrop.surfaces.cli.report_view import skipped_lines
 from outcrop.surfaces.cli.terminal import Paint, choose_paint, note
 from outcrop.surfaces.render import columns, counted, duration, harmless_line, message, size
 
@@ -208,7 +209,7 @@ def import_lines(report: ProjectReport, space: str) -> Iterator[str]:
         f"{counted(report.artifacts, 'artifact')}, {counted(report.chunks, 'chunk')} of {space}, {how} "
         f"({duration(report.seconds)})"
     )
-    yield from _skips(report)
+    yield from skipped_lines(report.skipped, "left out", "file")
     yield f"→ outcrop search --project {report.name} …"
 
 
@@ -220,15 +221,7 @@ def refresh_lines(report: ProjectReport) -> Iterator[str]:
     else:
         what = f"up to date, {counted(report.artifacts, 'artifact')}"
     yield f"{report.name}{instead}: {what} ({duration(report.seconds)})"
-    yield from _skips(report)
-
-
-def _skips(report: ProjectReport) -> Iterator[str]:
-    if report.skipped:
-        yield f"left out {counted(len(report.skipped), 'file')}:"
-        for item in report.skipped:
-            detail = f" ({harmless_line(item.detail)})" if item.detail else ""
-            yield f"  {harmless_line(item.path)}: {item.reason}{detail}"
+    yield from skipped_lines(report.skipped, "left out", "file")
 
 
 def listing_lines(found: Sequence[ProjectStatus], paint: Paint) -> Iterator[str]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from outcrop.core.model import Skipped
 from outcrop.core.reports import ImportReport, NormaliseReport, SyncReport
 from outcrop.surfaces.cli.options import branch_option, command, open_index, path_argument, result_options, show_result
 from outcrop.surfaces.cli.progress import open_with_progress
+from outcrop.surfaces.cli.report_view import skipped_lines
 from outcrop.surfaces.render import counted, duration, harmless_line
 
 IMPORT_EXAMPLES = """
@@ -140,7 +140,7 @@ def import_lines(report: ImportReport) -> Iterator[str]:
         yield f"{counted(report.missing, 'chunk')} still without a vector → outcrop index"
     if report.stale:
         yield f"passed over {counted(report.stale, 'blob')} of what is not here"
-    yield from _refused_lines(report.refused)
+    yield from skipped_lines(report.refused, "refused", "blob", reasons=False)
 
 
 def normalise_lines(report: NormaliseReport) -> Iterator[str]:
@@ -150,14 +150,7 @@ def normalise_lines(report: NormaliseReport) -> Iterator[str]:
     )
     if report.dropped:
         yield f"dropped {counted(report.dropped, 'vector')} without a direction → outcrop index"
-    yield from _refused_lines(report.refused)
-
-
-def _refused_lines(refused: Sequence[Skipped]) -> Iterator[str]:
-    if refused:
-        yield f"refused {counted(len(refused), 'blob')}:"
-        for item in refused:
-            yield f"  {harmless_line(item.path)}: {harmless_line(item.detail or item.reason)}"
+    yield from skipped_lines(report.refused, "refused", "blob", reasons=False)
 
 
 def sync_lines(report: SyncReport) -> Iterator[str]:
