@@ -67,12 +67,11 @@ class Bars(Display):
         if self._rich is None:
             self._rich = _rich_progress()
             self._rich.start()
-        total = progress.total or None
         if progress.phase not in self._tasks:
-            self._tasks[progress.phase] = self._rich.add_task(progress.phase, total=total)
+            self._tasks[progress.phase] = self._rich.add_task(progress.phase, total=progress.total or None)
         for phase, task in self._tasks.items():
             self._rich.update(task, visible=phase == progress.phase)
-        self._rich.update(self._tasks[progress.phase], completed=progress.done, total=total)
+        self._rich.update(self._tasks[progress.phase], completed=progress.done, total=progress.total or None)
 
     def hide(self) -> None:
         if self._rich is not None:

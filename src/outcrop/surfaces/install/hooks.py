@@ -48,12 +48,11 @@ _FOSSIL_MARK = ": outcrop watch --install"
 
 def install_git(repository: Repository, flags: Mapping[str, Any]) -> ChangePlan:
     hooks, shared = _git_hooks(repository)
-    remarks = (
-        f"the hooks of this repository are in {hooks[0].parent} (core.hooksPath); ours act in this repository only",
-    )
-    plan = ChangePlan(remarks=remarks if shared else ())
+    plan = ChangePlan()
+    if shared:
+        plan = ChangePlan(remarks=(f"core.hooksPath is {hooks[0].parent}; our hooks act in this repository only",))
     for hook in hooks:
-        plan += ChangePlan(_insert_block(hook, repository, shared, flags))
+        plan += ChangePlan(_insert_block(hook, repository.common_dir if shared else None, flags))
     return plan
 
 
@@ -66,25 +65,17 @@ def uninstall_git(repository: Repository) -> ChangePlan:
 
 def _git_hooks(repository: Repository) -> tuple[list[Path], bool]:
     """The files of the hooks that we use, and whether other repositories may use their folder too."""
-    folder, shared = _hooks_folder(repository)
-    return [folder / name for name in (BARE_GIT_HOOKS if repository.bare else GIT_HOOKS)], shared
-
-
-def _hooks_folder(repository: Repository) -> tuple[Path, bool]:
     # Every git that we run has this setting switched off; that is the last of the values that it lists.
     output, _ = start(repository, "config", "-z", "--type=path", "--get-all", "core.hooksPath").communicate()
     values = output.decode("utf-8", "surrogateescape").split("\0")[:-2]
-    if not values:
-        return repository.common_dir / "hooks", False
-    folder = (repository.top / values[-1]).resolve()
-    return folder, not folder.is_relative_to(repository.common_dir)
+    folder = (repository.top / values[-1]).resolve() if values else repository.common_dir / "hooks"
+    shared = bool(values) and not folder.is_relative_to(repository.common_dir)
+    return [folder / name for name in (BARE_GIT_HOOKS if repository.bare else GIT_HOOKS)], shared
 
 
-def _insert_block(
-    hook: Path, repository: Repository, shared: bool, flags: Mapping[str, Any]
-) -> tuple[PlannedChange, ...]:
+def _insert_block(hook: Path, common_dir: Path | None, flags: Mapping[str, Any]) -> tuple[PlannedChange, ...]:
     def block(kind: str) -> bytes:
-        return _block(kind, hook.name, repository.common_dir if shared else None, flags)
+        return _block(kind, hook.name, common_dir, flags)
 
     content = _content(hook)
     if content is None:
@@ -144,7 +135,7 @@ def _block(kind: str, name: str, common_dir: Path | None, flags: Mapping[str, An
         command = f'[ "$(cd "$(git rev-parse --git-common-dir)" && pwd -P)" = {where} ] && {command}'
     return os.fsencode(
         f"{_BEGIN.decode()} ({kind})\n"
-        "# Brings the index up to date, in the background. `outcrop watch --uninstall` takes this out again.\n"
+        "# Brings the index up to date, in the background. `outcrop watch --uninstall` removes this.\n"
         f"if [ -x {shlex.quote(sys.executable)} ]; then\n"
         f"  ( {{ {command}; }} </dev/null >/dev/null 2>&1 & )\n"
         "fi\n"

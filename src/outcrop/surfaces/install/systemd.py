@@ -15,7 +15,7 @@ from outcrop.sources.paths import to_slug
 from outcrop.surfaces.install.plan import ChangePlan, FileChange, PlannedChange, ProgramRun, command_line
 
 _TEMPLATE = """\
-# Made by `outcrop watch --install=unit`; `outcrop watch --uninstall` takes it out again.
+# Made by `outcrop watch --install=unit`; `outcrop watch --uninstall` removes it.
 [Unit]
 Description=Outcrop keeps the index of {name} current
 
