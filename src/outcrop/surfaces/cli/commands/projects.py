@@ -43,7 +43,7 @@ _NONE = "no projects → outcrop import-project PEER"
 @command("import-project", IMPORT_EXAMPLES)
 @click.argument("peer", type=click.Path(path_type=Path), required=False)
 @click.option("--as", "name", metavar="NAME", help="Call it NAME here.")
-@click.option("--kind", metavar="KIND", shell_complete=complete_kind, help="Give all of it this kind here (as api).")
+@click.option("--kind", metavar="KIND", shell_complete=complete_kind, help="Index all of it as this kind, such as api.")
 @click.option("--path", multiple=True, metavar="GLOB", help="Only paths that match. Repeatable.")
 @click.option("--build", is_flag=True, help="First update its own index, there, with the embedder that is set here.")
 @click.option(

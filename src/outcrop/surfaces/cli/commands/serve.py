@@ -38,7 +38,7 @@ SHORTEST_TOKEN = 16
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST", help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="The port; 0 for any free one.")
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser.")
-@click.option("--token", is_flag=True, help="Require a token on this machine too, which other people also use.")
+@click.option("--token", is_flag=True, help="Require a token from this machine too, if other people use it.")
 @click.option("--token-ref", metavar="NAME", help="The environment variable that holds the token (never the token).")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Another name of this server. Repeatable.")
 @revision_options

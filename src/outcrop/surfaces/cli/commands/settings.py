@@ -32,7 +32,7 @@ OUTCROP_EMBEDDER=hash outcrop config
 def config_command(as_json: bool, color: str, directory: Path, **flags: Any) -> None:
     """Show every setting and where its value comes from.
 
-    A later one wins: defaults, outcrop.toml in the root of the repository, your own file, OUTCROP_* variables, options.
+    Of these the last one wins: defaults, outcrop.toml in the repository, your own file, OUTCROP_* variables, options.
     """
     with open_index(directory, flags) as index:
         settings, root = index.settings, index.source.root

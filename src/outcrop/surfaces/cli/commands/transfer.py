@@ -53,8 +53,8 @@ remote_argument = click.argument("remote", required=False)
 def import_command(path: Path | None, as_json: bool, directory: Path, **flags: Any) -> None:
     """Fill the index with vectors that were made elsewhere. No model is used.
 
-    PATH is a repository, or a folder that `outcrop export` made. Then `outcrop index` embeds only what no vector came
-    for.
+    PATH is a repository, or a folder that `outcrop export` made. Then `outcrop index` embeds only what has no vector
+    yet.
     """
     # Imported here: help does not need it.
     from outcrop.transfer.directory import is_export

@@ -48,7 +48,7 @@ outcrop watch --uninstall
     is_flag=False,
     flag_value="auto",
     metavar="[=hook|unit]",
-    help="Install a hook in the repository, or a systemd user unit, that does it.",
+    help="Install a repository hook or a systemd user unit that does this.",
 )
 @click.option("--uninstall", is_flag=True, help="Remove hooks and unit, and restore what was there.")
 @yes_option
