@@ -15,10 +15,10 @@ from terminal import on_terminal
 
 from outcrop.errors import FormatError
 from outcrop.surfaces.cli.program import main
-from outcrop.surfaces.install.mcp_clients import CLIENTS, Client, install_client, uninstall_client
+from outcrop.surfaces.install.mcp_clients import CLIENTS, McpClient, install_client, uninstall_client
 from outcrop.surfaces.install.plan import ChangePlan
 
-CLIENT = Client("Some client", "mcp.json", "servers", (), "")
+CLIENT = McpClient("Some client", "mcp.json", "servers", (), "")
 ENTRY = CLIENT.entry()
 TYPED = """\
 {
@@ -37,7 +37,7 @@ ADDED = TYPED.replace(
 )
 
 
-def changed(root: Path, before: str, plan: Callable[[Path, Client, str], ChangePlan] = install_client) -> str | None:
+def changed(root: Path, before: str, plan: Callable[[Path, McpClient, str], ChangePlan] = install_client) -> str | None:
     """The text of the settings after an installation, or what else is planned; None where they are deleted."""
     path = root / CLIENT.file
     path.write_bytes(before.encode())

@@ -89,8 +89,8 @@ def _header(hit: Hit, mode: Mode, view: AnswerView) -> str:
     end = " · ".join(after)
     parts = [paint("path", where) + paint("line", line)]
     if hit.name:
-        room = max(20, view.width - cells(where + line) - len(end) - 4)
-        parts.append(paint("name", cut(harmless_line(hit.name), room)))
+        columns = max(20, view.width - cells(where + line) - len(end) - 4)
+        parts.append(paint("name", cut(harmless_line(hit.name), columns)))
     return "  ".join([*parts, paint("dim", end)])
 
 

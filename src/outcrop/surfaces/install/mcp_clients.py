@@ -24,7 +24,7 @@ _BROKEN_LIST = re.compile(r'\[\n((?:\s+(?:"(?:[^"\\\n]|\\.)*"|[\w.+-]+),?\n)+)\s
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class McpClient:
     """A program that starts MCP servers.
 
     Attributes:
@@ -49,14 +49,14 @@ class Client:
 
 
 # Clients by the names that ``--install`` takes.
-CLIENTS: Mapping[str, Client] = {
-    "claude-code": Client(
+CLIENTS: Mapping[str, McpClient] = {
+    "claude-code": McpClient(
         "Claude Code", ".mcp.json", "mcpServers", (), "Start claude here and approve the server; /mcp shows it."
     ),
-    "cursor": Client(
+    "cursor": McpClient(
         "Cursor", ".cursor/mcp.json", "mcpServers", (WORKSPACE,), "Enable it in Cursor's settings, under MCP."
     ),
-    "vscode": Client(
+    "vscode": McpClient(
         "VS Code",
         ".vscode/mcp.json",
         "servers",
@@ -67,7 +67,7 @@ CLIENTS: Mapping[str, Client] = {
 }
 
 
-def install_client(root: Path, client: Client, name: str) -> ChangePlan:
+def install_client(root: Path, client: McpClient, name: str) -> ChangePlan:
     """What adds the entry to the client's settings.
 
     Raises:
@@ -82,12 +82,12 @@ def install_client(root: Path, client: Client, name: str) -> ChangePlan:
     if not isinstance(servers, dict):
         raise FormatError(f'"{client.servers}" in {file.path} is not a JSON object', f"Write there: {{{member}}}")
     if servers.get(name) == entry:
-        return ChangePlan(())
+        return ChangePlan()
     servers[name] = entry
     return ChangePlan((file.change(settings, by_hand),))
 
 
-def uninstall_client(root: Path, client: Client, name: str) -> ChangePlan:
+def uninstall_client(root: Path, client: McpClient, name: str) -> ChangePlan:
     """What removes the entry, the object that is then empty, and the file that is then empty.
 
     Raises:
@@ -98,7 +98,7 @@ def uninstall_client(root: Path, client: Client, name: str) -> ChangePlan:
     settings = file.parse(by_hand)
     servers = settings.get(client.servers)
     if not isinstance(servers, dict) or name not in servers:
-        return ChangePlan(())
+        return ChangePlan()
     del servers[name]
     if not servers:
         del settings[client.servers]
@@ -113,7 +113,7 @@ class _SettingsFile:
     text: str | None
 
     @classmethod
-    def read(cls, root: Path, client: Client) -> _SettingsFile:
+    def read(cls, root: Path, client: McpClient) -> _SettingsFile:
         path = (root / client.file).resolve()
         try:
             return cls(path, path.read_bytes().decode("utf-8"))

@@ -250,18 +250,18 @@ def probe_lines(found: Probe) -> Iterator[str]:
     yield _summary(found)
 
 
-def _numbers(place: ProbeRank | None) -> tuple[str, str, str]:
-    if place is None:
+def _numbers(found: ProbeRank | None) -> tuple[str, str, str]:
+    if found is None:
         return "–", "–", "–"
-    rank = "not found" if place.rank is None else str(place.rank)
-    score, other = ("–" if each is None else f"{each:.4f}" for each in (place.score, place.other))
+    rank = "not found" if found.rank is None else str(found.rank)
+    score, other = ("–" if each is None else f"{each:.4f}" for each in (found.score, found.other))
     return rank, score, other
 
 
-def _control(place: ProbeRank) -> str:
-    if place.rank == 1:
+def _control(found: ProbeRank) -> str:
+    if found.rank == 1:
         return "finds it too"
-    return "does not find it" if place.rank is None else f"finds it in place {place.rank}"
+    return "does not find it" if found.rank is None else f"finds it in place {found.rank}"
 
 
 def _summary(found: Probe) -> str:

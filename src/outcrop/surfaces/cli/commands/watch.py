@@ -136,7 +136,7 @@ def _watch(where: Path, flags: dict[str, Any], *, quiet: bool, as_json: bool) ->
         show_json({"event": "watched", "time": time.time(), "process": other.process, "since": other.since})
     else:
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(other.since))
-        note(f"outcrop: process {other.process} watches this since {since}; nothing to do")
+        note(f"outcrop: process {other.process} has been watching this since {since}; nothing to do")
 
 
 def _once(where: Path, flags: dict[str, Any], *, if_indexed: bool, quiet: bool, as_json: bool) -> None:
