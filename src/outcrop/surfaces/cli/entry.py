@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -11,21 +12,24 @@ from contextlib import suppress
 
 def outcrop() -> int:
     """The program ``outcrop``; returns its exit code."""
-    _end_quietly_on_interrupt()
-    # Imported here, and below: an interrupted import shows no traceback.
-    from outcrop.surfaces.cli.program import main
-
-    _raise_on_interrupt()
-    return _leave(main())
+    return _leave(_run("outcrop.surfaces.cli.program"))
 
 
 def agent_tool() -> int:
     """The program ``agent-tool``; returns its exit code."""
-    _end_quietly_on_interrupt()
-    from outcrop.surfaces.cli.agent_tool import main
+    return _run("outcrop.surfaces.cli.agent_tool")
 
-    _raise_on_interrupt()
-    return main()
+
+def _run(module: str) -> int:
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    if is_main_thread and signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Imported here: an interrupted import shows no traceback.
+    program = importlib.import_module(module)
+    if is_main_thread and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    code: int = program.main()
+    return code
 
 
 def _leave(code: int) -> int:
@@ -37,17 +41,3 @@ def _leave(code: int) -> int:
                 stream.flush()
         os._exit(code)
     return code
-
-
-def _end_quietly_on_interrupt() -> None:
-    if _is_main_thread() and signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def _raise_on_interrupt() -> None:
-    if _is_main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _is_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
+from click.shell_completion import get_completion_class
 
 from outcrop.config.settings import NAMES, REPOSITORY_FILE, Settings, user_file
 from outcrop.surfaces.cli.options import color_option, command, listing_options, open_index, result_options, show_result
+from outcrop.surfaces.cli.program import COMPLETION_VARIABLE
 from outcrop.surfaces.cli.report_view import settings_lines
 from outcrop.surfaces.cli.terminal import Paint, choose_paint, show
 from outcrop.surfaces.render import columns, duration, harmless_line
@@ -122,13 +123,13 @@ outcrop completion zsh >> ~/.zshrc
 outcrop completion fish > ~/.config/fish/completions/outcrop.fish
 """
 
-_SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
-
 
 @command("completion", COMPLETION_EXAMPLES)
-@click.argument("shell", type=click.Choice(list(_SHELLS)))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion_command(ctx: click.Context, shell: str) -> None:
     """Print the script that lets a shell complete commands, options and values of outcrop."""
-    complete = _SHELLS[shell](ctx.find_root().command, {}, "outcrop", "_OUTCROP_COMPLETE")
+    complete_class = get_completion_class(shell)
+    assert complete_class is not None
+    complete = complete_class(ctx.find_root().command, {}, "outcrop", COMPLETION_VARIABLE)
     show((complete.source_template % complete.source_vars()).rstrip())
