@@ -64,7 +64,7 @@ def test_the_program_itself_is_documented() -> None:
     assert documented(section("outcrop")) == options(program) | {"-h", "--help"}
 
 
-def test_every_command_has_one_section_and_stands_in_the_overview() -> None:
+def test_every_command_has_one_section_and_a_line_in_the_overview() -> None:
     headings = re.findall(r"^## outcrop (\S+)$", REFERENCE, re.MULTILINE)
     assert headings == list(COMMANDS)
     for name, (_, line) in COMMANDS.items():

@@ -7,13 +7,38 @@
         for hit in index.search("where are sessions closed?").hits:
             print(hit.path, hit.lines, hit.score)
 
-Names are loaded when first used, so that ``import outcrop`` costs nothing.
+Names other than errors are loaded when first used, so that ``import outcrop`` costs nothing.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from outcrop.errors import (
+    BadConfig,
+    BadEmbedding,
+    DimensionMismatch,
+    EmbedderError,
+    EmbedderUnavailable,
+    FormatError,
+    IndexMissing,
+    IntegrityError,
+    ManifestError,
+    NotARepository,
+    OutcropError,
+    SchemaTooNew,
+    SourceError,
+    SpaceMismatch,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    UnknownCorpus,
+    UnknownKind,
+    UnknownProject,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from outcrop.app.index import Index, open
@@ -22,68 +47,20 @@ if TYPE_CHECKING:
     from outcrop.config.settings import Settings
     from outcrop.core.model import Answer, Hit, Kind, Manifest, Mode, Record, Stale
     from outcrop.core.reports import BuildReport, Plan, Progress, Status
-    from outcrop.errors import (
-        BadConfig,
-        BadEmbedding,
-        DimensionMismatch,
-        EmbedderError,
-        EmbedderUnavailable,
-        FormatError,
-        IndexMissing,
-        IntegrityError,
-        ManifestError,
-        NotARepository,
-        OutcropError,
-        SchemaTooNew,
-        SourceError,
-        SpaceMismatch,
-        StoreDamaged,
-        StoreError,
-        StoreFull,
-        StoreLocked,
-        UnknownCorpus,
-        UnknownKind,
-        UnknownProject,
-        UsageError,
-    )
     from outcrop.media.verify import verify_media
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_MODULES = {
     "outcrop.app.index": ("Index", "open"),
-    "outcrop.config.settings": ("Settings",),
-    "outcrop.errors": (
-        "BadConfig",
-        "BadEmbedding",
-        "DimensionMismatch",
-        "EmbedderError",
-        "EmbedderUnavailable",
-        "FormatError",
-        "IndexMissing",
-        "IntegrityError",
-        "ManifestError",
-        "NotARepository",
-        "OutcropError",
-        "SchemaTooNew",
-        "SourceError",
-        "SpaceMismatch",
-        "StoreDamaged",
-        "StoreError",
-        "StoreFull",
-        "StoreLocked",
-        "UnknownCorpus",
-        "UnknownKind",
-        "UnknownProject",
-        "UsageError",
-    ),
-    "outcrop.media.verify": ("verify_media",),
-    "outcrop.core.model": ("Answer", "Hit", "Kind", "Manifest", "Mode", "Record", "Stale"),
     "outcrop.app.rag_context": ("rag_context",),
     "outcrop.app.shortcuts": ("match", "semantic_search"),
+    "outcrop.config.settings": ("Settings",),
+    "outcrop.core.model": ("Answer", "Hit", "Kind", "Manifest", "Mode", "Record", "Stale"),
     "outcrop.core.reports": ("BuildReport", "Plan", "Progress", "Status"),
+    "outcrop.media.verify": ("verify_media",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "Answer",
@@ -133,10 +110,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "capabilities":
         return importlib.import_module("outcrop.app.capabilities")
-    home = _HOME_OF.get(name)
-    if home is None:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'outcrop' has no attribute {name!r}")
-    return getattr(importlib.import_module(home), name)
+    return getattr(importlib.import_module(_MODULE_OF[name]), name)
 
 
 def __dir__() -> list[str]:

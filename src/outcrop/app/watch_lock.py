@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 
 from outcrop.core.reports import Watcher
 from outcrop.stores.sqlite.store import SqliteStore
+from outcrop.text.files import write_atomically
 
 # Seconds that a new watch waits for the lock: somebody may just be looking whether it is held.
 PATIENCE = 1.0
@@ -43,10 +44,8 @@ class Heartbeat:
         if now == self._now and self._path.exists():
             return
         self._now = now
-        draft = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         with suppress(OSError):
-            draft.write_text(json.dumps(asdict(now)), "utf-8")
-            draft.replace(self._path)
+            write_atomically(self._path, json.dumps(asdict(now)).encode())
 
     def forget(self) -> None:
         """Take the note away."""

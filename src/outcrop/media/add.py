@@ -15,6 +15,7 @@ from outcrop.errors import FormatError, ManifestError, SourceError, UsageError
 from outcrop.media.assets import is_manifest_path, list_media, name_of, split
 from outcrop.media.verify import Report, measure, read_whole, size_of
 from outcrop.text import decoding, manifest
+from outcrop.text.files import write_atomically
 from outcrop.text.transcripts import is_silent
 
 # What the root of a checkout holds, by type of source.
@@ -91,15 +92,9 @@ def add_media(
 
 
 def _write(place: Path, text: str) -> None:
-    """Write a whole file or none."""
-    scratch = place.with_name(f".{place.name}.{os.getpid()}")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            scratch.write_text(text, "utf-8", newline="\n")
-            scratch.replace(place)
-        finally:
-            scratch.unlink(missing_ok=True)
+        write_atomically(place, text.encode())
     except OSError as error:
         raise SourceError(
             f"{place} cannot be written: {error.strerror or error}", "Check the disk and the permissions of the folder"

@@ -60,10 +60,10 @@ def test_the_five_commands(run: Run, zoo: str) -> None:
     assert "indexed 16 artifacts" in run("agent-tool", "vec-index", zoo).out
     found = run("agent-tool", "vec-search", "-C", zoo, "--kind=wiki", "-k", "1", "lions", "at", "seven")
     first, *text = found.out.splitlines()
-    score, kind, project, path, hash = first.split("  ")
+    score, kind, project, path, digest = first.split("  ")
     assert (kind, project, path) == ("wiki", "-", "Feeding times")
     assert 0.4 < float(score) <= 1
-    assert query(Path(zoo), "SELECT count(*) FROM blob WHERE uuid = ?", hash) == [(1,)]
+    assert query(Path(zoo), "SELECT count(*) FROM blob WHERE uuid = ?", digest) == [(1,)]
     assert text == ["    # Lions", "", "    At seven.", ""]
     assert "semantic · hash-768" in found.err
     assert "rewrote 0 vectors and 0 blobs, 14 were fine" in run("agent-tool", "vec-normalize", zoo).out

@@ -135,7 +135,7 @@ def test_version(run: Run) -> None:
         (("search", "x", "--kind", "dok"), "outcrop: there is no kind 'dok'", "instruction"),
         (("clear",), "outcrop: clear takes exactly one of --corpus, --project, --space and --all", "outcrop status"),
         (("clear", "--all", "--corpus", "x"), "outcrop: clear takes exactly one of", "outcrop status"),
-        (("clear", "--all"), "outcrop: nobody is there to confirm that everything is removed", "Add --yes."),
+        (("clear", "--all"), "outcrop: this needs a yes, and there is no terminal to ask on", "Add --yes."),
         (("status", "--embedder", "magic"), "outcrop: there is no embedder 'magic'", "hash"),
         (("status", "--dim", "0"), "outcrop: --dim: dim cannot be 0", "1 to 65536"),
     ],
@@ -465,7 +465,7 @@ def test_clear_asks_on_a_terminal(run: Run) -> None:
     run("index")
     code, shown = on_terminal("clear", "--all", typed=b"n\r", when=b"[y/N]")
     assert code == 1
-    assert "nothing was removed" in shown
+    assert "nothing was changed" in shown
     assert "· current" in run("status").out
     code, shown = on_terminal("clear", "--all", typed=b"\x03", when=b"[y/N]")
     assert code == 130

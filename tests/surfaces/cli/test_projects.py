@@ -54,7 +54,7 @@ def test_a_peer_comes_in_is_listed_refreshed_and_removed(run: Run, kettle: Path)
     assert "outcrop index -C ../kettle --embedder hash" in refused.err
     done = run("import-project", "../kettle", "--build")
     assert done.code == 0
-    assert f"project kettle, from git {kettle}\n3 artifacts, 3 chunks of hash-768, no model was asked" in done.out
+    assert f"project kettle, from git {kettle}\n3 artifacts, 3 chunks of hash-768, no model was used" in done.out
     assert done.out.endswith("→ outcrop search --project kettle …\n")
     listed = run("projects").out
     assert f"git {kettle}" in listed
@@ -155,9 +155,9 @@ def test_packages(run: Run, tmp_path: Path) -> None:
     [
         ((), "takes either PEER or --python"),
         (("../kettle", "--python", "numpy"), "takes either PEER or --python"),
-        (("--python", "numpy", "--kind", "api"), "of a PEER, not of a package"),
-        (("../kettle", "--python-executable", "x"), "says whose packages are meant"),
-        (("--python", "a", "--python", "b", "--as", "c"), "one name cannot be that of several"),
+        (("--python", "numpy", "--kind", "api"), "for a PEER, not for a package"),
+        (("../kettle", "--python-executable", "x"), "--python-executable needs a package"),
+        (("--python", "a", "--python", "b", "--as", "c"), "several packages cannot have one name"),
         (("../kettle", "--kind", "apis"), "there is no kind 'apis'"),
         (("../kettle", "--as", "My Kettle"), "cannot be named 'My Kettle'"),
     ],

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from outcrop.config.settings import Settings, load_settings
 from outcrop.core.model import Answer, Hit, Kind, Mode, Ref, Skipped, SkipReason, Stale
 from outcrop.core.reports import BuildReport, CollectionStatus, Plan, Progress, SpaceStatus, Status
-from outcrop.surfaces.cli.answer_view import View, answer_lines, suggestions
+from outcrop.surfaces.cli.answer_view import AnswerView, answer_lines, suggestions
 from outcrop.surfaces.cli.progress import PlainLines
 from outcrop.surfaces.cli.report_view import build_lines, plan_lines, settings_lines, status_lines
-from outcrop.surfaces.cli.terminal import Paint, cells, cut, fit, paint
+from outcrop.surfaces.cli.terminal import Paint, cells, choose_paint, cut, fit
 from outcrop.surfaces.render import Line, passage
 
 PLAIN = Paint(False)
@@ -53,7 +53,7 @@ def shown(
     color: Paint = PLAIN,
 ) -> list[str]:
     space = None if mode is Mode.KEYWORD else "mini-384"
-    view = View(Path("/repo"), Path(here), color, width, full)
+    view = AnswerView(Path("/repo"), Path(here), color, width, full)
     return list(answer_lines(Answer(mode, reason, stale, space, hits), query, view))
 
 
@@ -151,7 +151,7 @@ def test_the_mode_is_never_hidden() -> None:
             f"the index is behind: made at {'a' * 12}, the source is at {'b' * 12} → outcrop index",
         ),
         (Stale("a" * 40 + "1", "a" * 40 + "2"), "the index is behind: files changed since it was made → outcrop index"),
-        (Stale(None, "b"), "the index is behind: its first build was never completed → outcrop index"),
+        (Stale(None, "b"), "the index is behind: its first build did not finish → outcrop index"),
     ],
 )
 def test_an_index_that_is_behind_says_so(stale: Stale, line: str) -> None:
@@ -160,12 +160,12 @@ def test_an_index_that_is_behind_says_so(stale: Stale, line: str) -> None:
 
 def test_nothing_found_suggests_what_could_help() -> None:
     empty = Answer(Mode.HYBRID, None, None, "m-1", ())
-    assert "outcrop status" in suggestions(empty, filtered=False, floor=False)
-    assert suggestions(empty, filtered=True, floor=True) == (
+    assert "outcrop status" in suggestions(empty, filtered=False, min_score=False)
+    assert suggestions(empty, filtered=True, min_score=True) == (
         "try fewer of --kind --project --corpus --path, or a lower --min-score"
     )
     by_words = Answer(Mode.KEYWORD, None, None, None, ())
-    assert "other words" in suggestions(by_words, filtered=False, floor=False)
+    assert "other words" in suggestions(by_words, filtered=False, min_score=False)
 
 
 @pytest.mark.parametrize(("text", "number"), [("", 0), ("abc", 3), ("漢字", 4), ("e\u0301", 1), ("naïve", 5)])
@@ -198,15 +198,15 @@ class Terminal(io.StringIO):
 def test_colour_is_for_terminals_and_can_be_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    assert paint("auto", Terminal()).on
-    assert not paint("auto", io.StringIO()).on
-    assert paint("always", io.StringIO()).on
-    assert not paint("never", Terminal()).on
+    assert choose_paint("auto", Terminal()).on
+    assert not choose_paint("auto", io.StringIO()).on
+    assert choose_paint("always", io.StringIO()).on
+    assert not choose_paint("never", Terminal()).on
     monkeypatch.setenv("NO_COLOR", "1")
-    assert not paint("auto", Terminal()).on
+    assert not choose_paint("auto", Terminal()).on
     monkeypatch.setenv("NO_COLOR", "")
     monkeypatch.setenv("TERM", "dumb")
-    assert not paint("auto", Terminal()).on
+    assert not choose_paint("auto", Terminal()).on
 
 
 def report(**changes: object) -> BuildReport:
@@ -237,7 +237,7 @@ SKIPS = (
 def test_a_build_says_what_it_did() -> None:
     assert list(build_lines(report(), verbose=False)) == [
         "indexed 1,203 artifacts: 3 new or changed, 1,200 unchanged, 1 removed",
-        "5,000 chunks: 100 embedded (40,000 characters, 50/s), 2 known by their text",
+        "5,000 chunks: 100 embedded (40,000 characters, 50/s), 2 reused",
         "took 2.0 s",
     ]
 
@@ -249,7 +249,7 @@ def test_a_build_with_nothing_to_do_is_one_line() -> None:
 
 def test_a_build_counts_what_it_left_out_and_names_it_when_asked() -> None:
     assert list(build_lines(report(skipped=SKIPS, cut=1), verbose=False))[-2:] == [
-        "longer than the model reads, so it saw only the beginning: 1 passage",
+        "longer than the model reads, so only their beginning was embedded: 1 passage",
         "left out 3: 2 binary, 1 larger than the size limit → outcrop index --verbose",
     ]
     assert list(build_lines(report(skipped=SKIPS), verbose=True))[-4:] == [
@@ -319,10 +319,10 @@ def test_status_shows_place_freshness_and_collections() -> None:
     ("changes", "words"),
     [
         ({"exists": False}, "none yet; it would be /repo/.git/outcrop.sqlite → outcrop index"),
-        ({"stale": True, "current": "r2"}, "stale: the source changed since → outcrop index"),
+        ({"stale": True, "current": "r2"}, "stale: the source has changed → outcrop index"),
         ({"revision": None, "stale": True, "complete": 0.426}, "42 % complete → outcrop index"),
         ({"space": "hash-768"}, "made by hash-768 → outcrop index"),
-        ({"writer": True}, "another process is building it right now"),
+        ({"writer": True}, "another process is building it"),
         ({"address": "http://box:1/"}, "sends text to http://box:1/"),
         ({"skipped": SKIPS}, "left out 3: 2 binary, 1 larger than the size limit → outcrop status --verbose"),
     ],

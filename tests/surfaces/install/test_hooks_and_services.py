@@ -138,7 +138,7 @@ class TestGit:
         make_hook(folder / "post-commit", "#!/bin/sh\n")
         capsys.readouterr()
         watch(repository, "--uninstall", "--yes")
-        assert "post-commit.before-outcrop, which it was before, is left beside it" in capsys.readouterr().out
+        assert "the hook from before is still there, as post-commit.before-outcrop" in capsys.readouterr().out
 
     def test_a_commit_works_when_outcrop_is_gone(self, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "executable", str(repository / "no such python"))
@@ -371,7 +371,7 @@ class TestUnit:
 
 def test_options_are_spelled_as_they_are_typed() -> None:
     flags = {"allow_remote": ("a", "b"), "model": None, "dim": 3, "branch": "x y"}
-    assert plan.program("watch", flags=flags)[1:] == [
+    assert plan.command_line("watch", flags=flags)[1:] == [
         *("-P", "-m", "outcrop", "watch", "--allow-remote=a", "--allow-remote=b", "--dim=3", "--branch=x y")
     ]
-    assert set(hooks.AFTER) == set(NAMES)
+    assert set(hooks.GIT_HOOKS) == set(NAMES)

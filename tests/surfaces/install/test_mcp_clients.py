@@ -15,71 +15,77 @@ from terminal import on_terminal
 
 from outcrop.errors import FormatError
 from outcrop.surfaces.cli.program import main
-from outcrop.surfaces.install import jsonc
-from outcrop.surfaces.install.mcp_clients import CLIENTS
+from outcrop.surfaces.install.mcp_clients import CLIENTS, McpClient, install_client, uninstall_client
+from outcrop.surfaces.install.plan import ChangePlan
 
-ENTRY = {"type": "stdio", "command": "outcrop", "args": ["mcp"]}
-KEYS = ("servers", "outcrop")
-COMMENTED = """\
-// Servers of this project.
+CLIENT = McpClient("Some client", "mcp.json", "servers", (), "")
+ENTRY = CLIENT.entry()
+TYPED = """\
 {
-\t"inputs": [
-\t\t{ "id": "key", "type": "promptString" }, // asked once
-\t],
-\t/* "servers": {} is below */
+\t"inputs": [],
 \t"servers": {
-\t\t"one": { "command": "one" }, // the first
-\t\t"two": { "command": "two", "args": ["a,b", "}"] } // the second
+\t\t"one": {
+\t\t\t"command": "one",
+\t\t\t"args": ["a,b", "}", "${workspaceFolder}", 3]
+\t\t}
 \t}
 }
 """
+ADDED = TYPED.replace(
+    "3]\n\t\t}\n",
+    '3]\n\t\t},\n\t\t"outcrop": {\n\t\t\t"command": "outcrop",\n\t\t\t"args": ["mcp", "--text-only"]\n\t\t}\n',
+)
 
 
-def test_an_entry_goes_in_and_everything_else_stays() -> None:
-    assert jsonc.put(COMMENTED, KEYS, ENTRY) == COMMENTED.replace(
-        '"two": { "command": "two", "args": ["a,b", "}"] } // the second\n',
-        '"two": { "command": "two", "args": ["a,b", "}"] }, // the second\n'
-        '\t\t"outcrop": {\n\t\t\t"type": "stdio",\n\t\t\t"command": "outcrop",\n'
-        '\t\t\t"args": [\n\t\t\t\t"mcp"\n\t\t\t]\n\t\t}\n',
-    )
+def changed(root: Path, before: str, plan: Callable[[Path, McpClient, str], ChangePlan] = install_client) -> str | None:
+    """The text of the settings after an installation, or what else is planned; None where they are deleted."""
+    path = root / CLIENT.file
+    path.write_bytes(before.encode())
+    plan(root, CLIENT, "outcrop").apply()
+    return path.read_bytes().decode() if path.exists() else None
+
+
+def one_line(value: Any) -> str:
+    return json.dumps(value)
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("", '{\n  "servers": {\n    "outcrop": 1\n  }\n}\n'),
-        ("{}", '{\n  "servers": {\n    "outcrop": 1\n  }\n}'),
-        ('{"a": 2}', '{"a": 2, "servers": {"outcrop": 1}}'),
-        ('{"servers": {"a": 2}}', '{"servers": {"a": 2, "outcrop": 1}}'),
-        ('{"servers": {"a": 2,},}', '{"servers": {"a": 2, "outcrop": 1,},}'),
-        ('{"servers": {"outcrop": 2}}', '{"servers": {"outcrop": 1}}'),
-        ('{"servers": {"outcrop": 1}}', '{"servers": {"outcrop": 1}}'),
-        ('{\r\n    "a": 2\r\n}\r\n', '{\r\n    "a": 2,\r\n    "servers": {\r\n        "outcrop": 1\r\n    }\r\n}\r\n'),
-        ('{\n  "servers": {\n  }\n}', '{\n  "servers": {\n    "outcrop": 1\n  }\n}'),
-        ('{\n  "servers": {\n    // none yet\n  }\n}', '{\n  "servers": {\n    "outcrop": 1\n    // none yet\n  }\n}'),
-        ('\ufeff{"a": 2}', '\ufeff{"a": 2, "servers": {"outcrop": 1}}'),
+        (TYPED, ADDED),
+        ('{"a": 2}', f'{{"a": 2, "servers": {{"outcrop": {one_line(ENTRY)}}}}}'),
+        ('{"servers": {"a": 2}}', f'{{"servers": {{"a": 2, "outcrop": {one_line(ENTRY)}}}}}'),
+        ('{"servers": {"outcrop": 2}}', f'{{"servers": {{"outcrop": {one_line(ENTRY)}}}}}'),
+        ('{"a": "\\u00e9"}', f'{{"a": "\\u00e9", "servers": {{"outcrop": {one_line(ENTRY)}}}}}'),
+        ('{"a": "é"}\n', f'{{"a": "é", "servers": {{"outcrop": {one_line(ENTRY)}}}}}\n'),
+        ("{}", json.dumps({"servers": {"outcrop": ENTRY}}, indent=2)),
+        ("", json.dumps({"servers": {"outcrop": ENTRY}}, indent=2) + "\n"),
+        (
+            '{\r\n    "a": 2\r\n}\r\n',
+            (json.dumps({"a": 2, "servers": {"outcrop": ENTRY}}, indent=4) + "\n").replace("\n", "\r\n"),
+        ),
     ],
 )
-def test_where_an_entry_goes(before: str, after: str) -> None:
-    assert jsonc.put(before, KEYS, 1) == after
-    assert jsonc.parse(after)["servers"]["outcrop"] == 1
+def test_where_an_entry_goes(tmp_path: Path, before: str, after: str) -> None:
+    assert changed(tmp_path, before) == after
+    assert install_client(tmp_path, CLIENT, "outcrop").changes == ()
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ('{"servers": {"outcrop": 1}}', "{}"),
+        (ADDED, TYPED),
         ('{"servers": {"outcrop": 1, "a": 2}}', '{"servers": {"a": 2}}'),
         ('{"servers": {"a": 2, "outcrop": 1, "b": 3}}', '{"servers": {"a": 2, "b": 3}}'),
         ('{"servers": {"a": 2}}', '{"servers": {"a": 2}}'),
         ('{"outcrop": 1}', '{"outcrop": 1}'),
-        ('{"servers": {"outcrop": 1 /* mine */}}', '{"servers": { /* mine */}}'),
         ('{\n  "servers": {\n    "outcrop": 1,\n    "a": 2\n  }\n}', '{\n  "servers": {\n    "a": 2\n  }\n}'),
         ('{"servers": {"outcrop": 1}, "b": 3}', '{"b": 3}'),
+        ('{"servers": {"outcrop": 1}}', None),
     ],
 )
-def test_how_an_entry_goes_out(before: str, after: str) -> None:
-    assert jsonc.take(before, KEYS) == after
+def test_how_an_entry_goes_out(tmp_path: Path, before: str, after: str | None) -> None:
+    assert changed(tmp_path, before, uninstall_client) == after
 
 
 PLAIN = st.recursive(
@@ -91,57 +97,72 @@ PLAIN = st.recursive(
 
 @st.composite
 def documents(draw: st.DrawFn) -> str:
-    """Settings as people write them: with comments, trailing commas and any indentation."""
-    gap = draw(st.sampled_from(["", " ", "\n", "\n  ", "\n\t\t", " // x\n", "/* , } */", "\r\n "]))
-
-    def write(value: Any, depth: int) -> str:
-        if isinstance(value, dict) or (isinstance(value, list) and value):
-            opening, closing = "{}" if isinstance(value, dict) else "[]"
-            items = (
-                [f"{json.dumps(key)}:{gap}{write(each, depth + 1)}" for key, each in value.items()]
-                if isinstance(value, dict)
-                else [write(each, depth + 1) for each in value]
-            )
-            trailing = "," if items and draw(st.booleans()) else ""
-            return f"{opening}{gap}{f',{gap}'.join(items)}{trailing}{gap}{closing}"
-        return json.dumps(value)
-
+    """Plain JSON in any indentation, with some servers or none."""
     servers = draw(
         st.one_of(st.none(), st.dictionaries(st.text().filter(lambda key: key != "outcrop"), PLAIN, min_size=1))
     )
     rest = draw(st.dictionaries(st.text().filter(lambda key: key != "servers"), PLAIN, min_size=1, max_size=3))
     items = list((rest | ({} if servers is None else {"servers": servers})).items())
-    return draw(st.sampled_from(["", "// top\n", "\ufeff"])) + write(dict(draw(st.permutations(items))), 0)
+    text = json.dumps(
+        dict(draw(st.permutations(items))),
+        indent=draw(st.sampled_from([None, 2, 4, "\t"])),
+        ensure_ascii=draw(st.booleans()),
+    )
+    return draw(st.sampled_from([text, text + "\n", text.replace("\n", "\r\n")]))
 
 
 @settings(deadline=None)
-@given(documents())
-def test_in_and_out_again_is_the_same_file(text: str) -> None:
-    before = jsonc.parse(text)
-    changed = jsonc.put(text, KEYS, ENTRY)
-    assert jsonc.parse(changed) == before | {"servers": before.get("servers", {}) | {"outcrop": ENTRY}}
-    assert jsonc.put(changed, KEYS, ENTRY) == changed
-    assert jsonc.parse(jsonc.take(changed, KEYS)) == before
-    assert jsonc.take(changed, KEYS) == text
+@given(text=documents())
+def test_in_and_out_again_is_the_same_file(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    root = tmp_path_factory.mktemp("project")
+    before = json.loads(text)
+    added = changed(root, text)
+    assert added is not None
+    assert json.loads(added) == before | {"servers": before.get("servers", {}) | {"outcrop": ENTRY}}
+    assert changed(root, added, uninstall_client) == text
 
 
-@given(PLAIN)
-def test_what_is_plain_json_is_read_as_such(value: Any) -> None:
-    assert jsonc.parse(json.dumps(value, indent=1)) == value
+COMMENTED = TYPED.replace("{", "{ // asked once", 1)
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[1 2]", '{"a" 1}', "{'a': 1}", '{"a": nope}', "{} {}", '{"a": 1,, "b": 2}', "[" * 999]
+    "text",
+    [
+        COMMENTED,
+        f"/* ours */ {TYPED}",
+        TYPED.replace("[]", "[],  "),
+        '{"servers": {"a": 2,},}',
+        '\ufeff{"a": 2}',
+        '{"a": 1, "a": 2}',
+        '{"a":1}',
+        *("{", "[1 2]", '{"a" 1}', "{'a': 1}", '{"a": nope}', "{} {}", '{"a": 1,, "b": 2}', "[" * 100_000),
+    ],
 )
-def test_broken_settings_are_refused_with_the_place(text: str) -> None:
-    with pytest.raises(FormatError, match="line 1, column"):
-        jsonc.put(text, KEYS, 1)
+def test_what_cannot_be_written_again_as_it_is_gets_no_change_but_a_text_to_paste(tmp_path: Path, text: str) -> None:
+    path = tmp_path / CLIENT.file
+    path.write_bytes(text.encode())
+    with pytest.raises(FormatError, match="was not changed") as refused:
+        install_client(tmp_path, CLIENT, "outcrop")
+    before, _, entry = refused.value.fix.partition(": ")
+    assert before == 'Add this to the object "servers" in it'
+    assert json.loads(f"{{{entry}}}") == {"outcrop": ENTRY}
+    assert path.read_bytes().decode() == text
+
+
+def test_what_is_there_needs_no_change_whatever_the_layout(tmp_path: Path) -> None:
+    (tmp_path / CLIENT.file).write_text(json.dumps({"servers": {"outcrop": ENTRY}}, separators=(",", ":")))
+    assert install_client(tmp_path, CLIENT, "outcrop").changes == ()
+    assert uninstall_client(tmp_path, CLIENT, "other").changes == ()
+    with pytest.raises(FormatError, match="was not changed") as refused:
+        uninstall_client(tmp_path, CLIENT, "outcrop")
+    assert refused.value.fix == 'Remove "outcrop" from the object "servers" in it'
 
 
 @pytest.mark.parametrize("text", ["[]", '{"servers": []}', '{"servers": "x"}', "3"])
-def test_settings_of_another_shape_are_refused(text: str) -> None:
+def test_settings_of_another_shape_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / CLIENT.file).write_text(text)
     with pytest.raises(FormatError, match="not a JSON object"):
-        jsonc.put(text, KEYS, 1)
+        install_client(tmp_path, CLIENT, "outcrop")
 
 
 Run = Callable[..., tuple[int, str, str]]
@@ -169,7 +190,7 @@ def test_a_client_is_set_up_and_left_as_it_was(root: Path, run: Run, client: str
     path = root / CLIENTS[client].file
     code, out, err = run("--install", client, "--yes")
     assert code == 0
-    assert f"+++ {CLIENTS[client].file}" in out
+    assert f"create {path}\n" in out
     assert CLIENTS[client].then in err
     entry = json.loads(path.read_text())[CLIENTS[client].servers]["outcrop"]
     assert entry["command"].endswith("outcrop")
@@ -183,26 +204,38 @@ def test_a_client_is_set_up_and_left_as_it_was(root: Path, run: Run, client: str
     assert (code, "is not set up" in out) == (0, True)
 
 
-def test_settings_of_a_team_keep_their_comments_and_permissions(root: Path, run: Run) -> None:
+def test_settings_of_a_team_keep_their_layout_and_permissions(root: Path, run: Run) -> None:
     path = root / ".vscode" / "mcp.json"
     path.parent.mkdir()
-    path.write_text(COMMENTED)
+    path.write_text(TYPED)
     path.chmod(0o600)
     code, out, _ = run("--install", "vscode", "--yes", "--name", "search")
     assert code == 0
-    assert [line for line in out.splitlines() if line.startswith("-\t")] == [
-        '-\t\t"two": { "command": "two", "args": ["a,b", "}"] } // the second'
-    ]
-    assert jsonc.parse(path.read_text())["servers"]["search"]["type"] == "stdio"
+    assert not [line for line in out.splitlines() if line.startswith("  -") and line != "  -\t\t}"]
+    assert json.loads(path.read_text())["servers"]["search"]["type"] == "stdio"
     assert path.stat().st_mode & 0o777 == 0o600
     assert run("--uninstall", "vscode", "--yes", "--name", "search")[0] == 0
-    assert path.read_text() == COMMENTED
+    assert path.read_text() == TYPED
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_settings_with_comments_are_left_alone_and_the_entry_is_shown(root: Path, run: Run) -> None:
+    path = root / ".vscode" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text(COMMENTED)
+    code, out, err = run("--install", "vscode", "--yes")
+    assert (code, out) == (1, "")
+    assert f"{path} is not plain JSON" in err
+    assert '→ Add this to the object "servers" in it: "outcrop": {"type": "stdio", "command": "' in err
+    assert '"args": ["mcp", "--text-only", "${workspaceFolder}"]}\n' in err
+    code, _, err = run("--uninstall", "vscode", "--yes")
+    assert (code, '→ Remove "outcrop" from the object "servers" in it' in err) == (1, True)
+    assert path.read_text() == COMMENTED
 
 
 def test_nothing_is_written_unasked(root: Path, run: Run) -> None:
     code, out, err = run("--install", "cursor")
-    assert (code, "+++ .cursor/mcp.json" in out) == (2, True)
+    assert (code, f"create {root / '.cursor' / 'mcp.json'}" in out) == (2, True)
     assert "Add --yes" in err
     assert not (root / ".cursor").exists()
 

@@ -1,4 +1,4 @@
-"""``agent-tool``: five commands by the names that older tools gave them, over the same engine as ``outcrop``."""
+"""The program ``agent-tool``: five commands under the names of older tools, with the engine of ``outcrop``."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from outcrop.surfaces.cli.commands.transfer import import_command, normalize_com
 from outcrop.surfaces.cli.options import (
     Command,
     branch_option,
-    directory_option,
-    embedder_options,
-    json_option,
     open_index,
     readable,
-    show_json,
+    result_options,
+    search_options,
+    show_result,
 )
 from outcrop.surfaces.cli.program import run
-from outcrop.surfaces.cli.terminal import note, show
+from outcrop.surfaces.cli.terminal import note
 from outcrop.surfaces.render import harmless, harmless_line
 
 NAME = "agent-tool"
@@ -37,28 +36,16 @@ agent-tool vec-search --json "parse a date"
 
 
 @click.group(NAME, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-def program() -> None:
+def agent_tool_program() -> None:
     """Index a repository and search it by meaning. `outcrop` is the same with more commands."""
 
 
 @click.command(
     "vec-search", cls=Command, examples=SEARCH_EXAMPLES, short_help="Find the passages nearest to a question."
 )
-@click.argument("query", nargs=-1, required=True)
-@click.option("--kind", multiple=True, metavar="KIND", help="Only this kind. Repeatable.")
-@click.option("--project", multiple=True, metavar="PROJECT", help="Only this project. Repeatable.")
-@click.option("-k", type=int, default=10, show_default=True, metavar="N", help="How many hits at most.")
-@click.option(
-    "--mode",
-    type=click.Choice([mode.value for mode in (Mode.SEMANTIC, Mode.HYBRID, Mode.KEYWORD)]),
-    default=Mode.SEMANTIC.value,
-    show_default=True,
-    help="By meaning, so that the order is that of the scores; by meaning and words; or by words.",
-)
+@search_options(Mode.SEMANTIC, "By meaning and words, by meaning only (in the order of the scores), or by words only.")
 @branch_option
-@json_option
-@directory_option
-@embedder_options
+@result_options
 def search_command(
     query: tuple[str, ...],
     kind: tuple[str, ...],
@@ -75,16 +62,13 @@ def search_command(
     """
     with open_index(directory, flags) as index:
         answer = index.search(" ".join(map(readable, query)), k=k, kind=kind, project=project, mode=mode)
-    if as_json:
-        show_json(answer)
-        return
-    for line in hit_lines(answer):
-        show(line)
-    note(" · ".join(harmless_line(part) for part in (answer.mode, answer.space, answer.reason) if part))
+    show_result(answer, as_json, hit_lines(answer))
+    if not as_json:
+        note(" · ".join(harmless_line(part) for part in (answer.mode, answer.space, answer.reason) if part))
 
 
 def hit_lines(answer: Answer) -> Sequence[str]:
-    """The frozen fields of each hit: five on one line, then the text, indented."""
+    """The fields of each hit, which programs parse: five on one line, then the text, indented."""
     lines: list[str] = []
     for hit in answer.hits:
         path = "-" if hit.path is None else harmless_line(hit.path)
@@ -108,10 +92,9 @@ for _command, _name in (
     (normalize_command, "vec-normalize"),
     (rebuild_command, "vec-rebuild"),
 ):
-    program.add_command(_renamed(_command, _name))
-program.add_command(search_command)
+    agent_tool_program.add_command(_renamed(_command, _name))
+agent_tool_program.add_command(search_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; exit codes are those of ``outcrop``."""
-    return run(program, NAME, list(sys.argv[1:] if arguments is None else arguments))
+    return run(agent_tool_program, NAME, list(sys.argv[1:] if arguments is None else arguments))

@@ -1,81 +1,66 @@
-"""``outcrop watch --install`` and ``--uninstall``: show what would change, ask, do it."""
+"""A plan of changes to other programs: shown, confirmed, applied. ``outcrop watch`` makes its plan here too."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
-
-import click
 
 from outcrop.errors import UsageError
 from outcrop.sources.discover import FoundRoot, find_root
 from outcrop.surfaces.cli.options import show_json
-from outcrop.surfaces.cli.terminal import is_terminal, note, show
+from outcrop.surfaces.cli.terminal import confirm, note, show
 from outcrop.surfaces.install.hooks import install_fossil, install_git, uninstall_fossil, uninstall_git
-from outcrop.surfaces.install.plan import Plan
+from outcrop.surfaces.install.plan import ChangePlan
 from outcrop.surfaces.install.systemd import install_unit, uninstall_unit
 from outcrop.surfaces.render import harmless_line
 
 
-def change_installation(
+def confirm_and_apply(plan: ChangePlan, *, yes: bool, as_json: bool = False, quiet: bool = False) -> None:
+    """Show a plan, ask about it unless ``yes``, and apply it; with ``as_json`` it is shown on stderr."""
+    if not (quiet and yes):
+        lines = [*plan.lines(), *(f"note: {remark}" for remark in plan.remarks)]
+        for line in map(harmless_line, lines):
+            note(line) if as_json else show(line)
+    if plan.changes and not yes:
+        confirm("Make this change?")
+    plan.apply()
+
+
+def change_watch_installation(
     where: Path, flags: dict[str, Any], install: str | None, *, yes: bool, as_json: bool, quiet: bool
 ) -> None:
-    """Install a hook or a unit, or (``install`` None) take both out."""
-    place = find_root(where)
-    plan = _uninstall(place) if install is None else _install(place, flags, install)
-    for line in _lines(plan) if not quiet or not yes else ():
-        note(line) if as_json else show(line)
-    if plan.changes and not yes:
-        _ask()
-    for change in plan.changes:
-        change.apply()
-    done = "nothing to change" if not plan.changes else "taken out" if install is None else "installed"
+    """Install a hook or a systemd unit, or (``install`` None) remove both."""
+    root = find_root(where)
+    plan = _uninstall(root) if install is None else _install(root, flags, install)
+    confirm_and_apply(plan, yes=yes, as_json=as_json, quiet=quiet)
+    result = "nothing to change" if not plan.changes else "taken out" if install is None else "installed"
     if as_json:
-        show_json({"changes": [line for change in plan.changes for line in change.lines()], "result": done})
+        show_json({"changes": list(plan.lines()), "result": result})
     elif not quiet:
-        show(done)
+        show(result)
 
 
-def _install(place: FoundRoot, flags: dict[str, Any], way: str) -> Plan:
+def _install(root: FoundRoot, flags: dict[str, Any], way: str) -> ChangePlan:
     if way == "auto":
-        way = "unit" if place.repository is None or place.fossil is not None else "hook"
+        way = "unit" if root.repository is None or root.fossil is not None else "hook"
     if way == "unit":
-        return install_unit(_named(place), flags)
-    if place.fossil is not None:
-        return install_fossil(place.fossil.repository, flags)
-    if place.repository is not None:
-        return install_git(place.repository, flags)
-    raise UsageError("a plain folder has no hooks", "Take --install=unit, or run `outcrop watch` yourself")
+        return install_unit(_watched_path(root), flags)
+    if root.fossil is not None:
+        return install_fossil(root.fossil.repository, flags)
+    if root.repository is not None:
+        return install_git(root.repository, flags)
+    raise UsageError("a plain folder has no hooks", "Use --install=unit, or run `outcrop watch` yourself")
 
 
-def _uninstall(place: FoundRoot) -> Plan:
-    plans = [uninstall_unit(_named(place))]
-    if place.fossil is not None:
-        plans.append(uninstall_fossil(place.fossil.repository))
-    elif place.repository is not None:
-        plans.append(uninstall_git(place.repository))
-    return Plan(
-        tuple(change for plan in plans for change in plan.changes),
-        tuple(remark for plan in plans for remark in plan.remarks),
-    )
+def _uninstall(root: FoundRoot) -> ChangePlan:
+    plan = uninstall_unit(_watched_path(root))
+    if root.fossil is not None:
+        return plan + uninstall_fossil(root.fossil.repository)
+    return plan if root.repository is None else plan + uninstall_git(root.repository)
 
 
-def _named(place: FoundRoot) -> Path:
-    """What a unit names: a Fossil repository by its file unless it was found from a checkout."""
-    if place.fossil is not None and place.fossil.checkout is None:
-        return place.fossil.repository
-    return place.root
-
-
-def _lines(plan: Plan) -> list[str]:
-    lines = [harmless_line(line) for change in plan.changes for line in change.lines()]
-    return lines + [f"note: {harmless_line(remark)}" for remark in plan.remarks]
-
-
-def _ask() -> None:
-    if not is_terminal(sys.stdin):
-        raise UsageError("nobody is there to confirm this", "Add --yes.")
-    if not click.confirm("Do this?", err=True):
-        note("nothing was changed")
-        raise click.exceptions.Exit(1)
+def _watched_path(root: FoundRoot) -> Path:
+    """What a unit names: a Fossil repository by its file, unless it was found from a checkout."""
+    if root.fossil is not None and root.fossil.checkout is None:
+        return root.fossil.repository
+    return root.root

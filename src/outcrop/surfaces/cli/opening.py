@@ -1,10 +1,9 @@
-"""Opening an index for a command: the library's warnings on stderr, and the question before text leaves the machine.
-
-Everything heavy is imported from here, so ``options.open_index`` imports this module only when a command runs.
-"""
+"""Opening an index for a command: warnings on stderr, and a question before text leaves the machine."""
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,32 +11,47 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outcrop.app import index
-from outcrop.surfaces.cli.logging import show_warnings
 from outcrop.surfaces.cli.terminal import is_terminal, note
 from outcrop.surfaces.render import harmless_line
 
 if TYPE_CHECKING:
+    from outcrop.app.index import Index
     from outcrop.embedders.http.consent import Consent, Disclosure
 
 
-def open_here(
-    directory: Path, flags: dict[str, Any], *, rev: str | None, before_asking: Callable[[], None]
-) -> index.Index:
-    """Open the index, with a person to ask if there is one. See ``options.open_index``."""
+class _StderrHandler(logging.Handler):
+    """Writes above a progress bar where one is shown."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(f"outcrop: {harmless_line(self.format(record))}")
+
+
+def show_warnings() -> None:
+    """From now on show the library's warnings, and with OUTCROP_DEBUG every message."""
+    log = logging.getLogger("outcrop")
+    log.handlers = [_StderrHandler()]
+    log.propagate = False
+    log.setLevel(logging.DEBUG if os.environ.get("OUTCROP_DEBUG") else logging.WARNING)
+
+
+def open_here(directory: Path, flags: dict[str, Any], *, rev: str | None, before_asking: Callable[[], None]) -> Index:
+    """See ``options.open_index``."""
+    # Imported here because it takes longer than all the rest: `--help` and shell completion do not need it.
+    from outcrop.app import index
+
     show_warnings()
-    if flags.get("store") is not None:
-        flags = flags | {"store": flags["store"].absolute()}
-    branch = flags.get("branch")
-    flags = {name: value for name, value in flags.items() if name != "branch"}
-    return index.open(directory, settings=flags, rev=rev, branch=branch, consent=_consent(before_asking))
+    settings = dict(flags)
+    branch = settings.pop("branch", None)
+    if settings.get("store") is not None:
+        settings["store"] = settings["store"].absolute()
+    return index.open(directory, settings=settings, rev=rev, branch=branch, consent=_consent(before_asking))
 
 
 def _consent(before_asking: Callable[[], None]) -> Consent | None:
-    """Asks the person at the terminal; None where there is none."""
+    """Asks the person at the terminal; None where there is no terminal."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return None
-    # Imported here because it takes as long as a search in a small index, and pipes have nobody to ask.
+    # Imported here because it takes as long as a search in a small index, and pipes do not need it.
     from outcrop.embedders.http.consent import Consent
 
     def ask(disclosure: Disclosure) -> bool:

@@ -1,4 +1,4 @@
-"""The command line. Commands live in ``commands/`` and are imported only when they are called."""
+"""The program ``outcrop``. Its commands are in ``commands/``; a module there is imported when its command is called."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 import outcrop
-from outcrop.surfaces.cli.terminal import note, show, steady_streams
+from outcrop.surfaces.cli.terminal import make_streams_robust, note, show
 from outcrop.surfaces.render import message, outcome
 
 if TYPE_CHECKING:
@@ -19,48 +19,48 @@ if TYPE_CHECKING:
 
 COMPLETION_VARIABLE = "_OUTCROP_COMPLETE"
 
-# Commands under the headings of ``outcrop --help``: name, module, and the line that is shown without importing it.
+# Commands under the headings of ``outcrop --help``: name, module, and the short help.
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Everyday": {
-        "index": ("build", "Index what is new or changed here, forget what is gone."),
+        "index": ("build", "Index what is new or changed here, and forget what is gone."),
         "search": ("search", "Find the passages nearest to a question."),
-        "status": ("manage", "Show what is indexed, where, and how current it is."),
+        "status": ("manage", "Show what is indexed, where, and whether it is current."),
         "watch": ("watch", "Keep the index current while files change."),
     },
     "More to search in": {
-        "import-project": ("projects", "Bring in another repository or a Python package."),
+        "import-project": ("projects", "Import another repository or a Python package."),
         "projects": ("projects", "List, refresh or remove imported projects."),
-        "media": ("media", "List, add or check recordings that lie elsewhere."),
+        "media": ("media", "List, add or check recordings that are kept elsewhere."),
     },
     "Sharing vectors": {
         "push": ("transfer", "Send the vectors to another copy of the repository."),
         "pull": ("transfer", "Get the vectors of another copy and fill the index."),
-        "export": ("transfer", "Lay the vectors out in a folder, or in the repository."),
-        "import": ("transfer", "Fill the index from vectors that were made elsewhere."),
+        "export": ("transfer", "Write the vectors to a folder, or into the repository."),
+        "import": ("transfer", "Fill the index with vectors that were made elsewhere."),
     },
     "Browsers and agents": {
         "serve": ("serve", "Serve the search page, its JSON API and MCP."),
-        "fossil": ("serve", "Put the search page into a Fossil server."),
+        "fossil": ("serve", "Install the search page in a Fossil server."),
         "mcp": ("agents", "Serve agents: search and reading as MCP tools."),
         "context": ("agents", "Print the passages that bear on a prompt, for an agent."),
         "call": ("agents", "Call a capability by name, with JSON in and out."),
     },
-    "Settings and care": {
-        "config": ("settings", "Show every setting and where its value came from."),
-        "embedder": ("settings", "Show which embedder is set, or try it with one real call."),
+    "Settings and maintenance": {
+        "config": ("settings", "Show every setting and where its value comes from."),
+        "embedder": ("settings", "Show the embedder, or test it with one real call."),
         "probe": ("evaluate", "Test whether a passage is found by its meaning."),
         "eval": ("evaluate", "Measure retrieval on questions of your own."),
         "rebuild": ("build", "Forget every vector and embed everything again."),
         "clear": ("manage", "Remove a corpus, a project, a space, or the whole index."),
-        "normalize": ("transfer", "Bring vectors and blobs of older tools to the present form."),
-        "completion": ("settings", "Print the script that makes a shell complete commands."),
+        "normalize": ("transfer", "Convert vectors and blobs that older tools wrote."),
+        "completion": ("settings", "Print the script that lets a shell complete commands."),
     },
 }
 
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 EPILOG = """\b
-Begin with:
+Start with:
   outcrop index && outcrop search "where are retries configured"
 
 Nothing leaves this machine unless you choose an embedder with an address.
@@ -68,14 +68,12 @@ Nothing leaves this machine unless you choose an embedder with an address.
 
 
 class LazyGroup(click.Group):
-    """Knows its commands by ``COMMANDS`` and imports the module of the one that is called."""
+    """Its commands are those of ``COMMANDS``; only the one that is called is imported."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which people meet them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command."""
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"outcrop.surfaces.cli.commands.{COMMANDS[cmd_name][0]}")
@@ -85,10 +83,9 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the nearest command when there is none of that name."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
-            # Imported here because start-up time matters and only a mistake needs it.
+            # Imported here because only a mistake needs it.
             from difflib import get_close_matches
 
             close = get_close_matches(name, COMMANDS, n=1)
@@ -97,14 +94,12 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List them under their headings, without importing them."""
         widest = max(map(len, COMMANDS))
         for heading, commands in GROUPS.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(widest), line) for name, (_, line) in commands.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete a command's name without importing any."""
         # Imported here because only a shell that completes needs it.
         from click.shell_completion import CompletionItem
 
@@ -116,49 +111,31 @@ class LazyGroup(click.Group):
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
-def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
-        show(f"outcrop {outcrop.__version__}")
-        ctx.exit()
-
-
 @click.group(
     cls=LazyGroup,
     epilog=EPILOG,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version and exit."
-)
+@click.version_option(outcrop.__version__, message="outcrop %(version)s")
 @click.pass_context
 def program(ctx: click.Context) -> None:
-    """Make a repository or folder searchable by meaning, with an index inside it."""
+    """Make a repository or a folder searchable by meaning, with an index inside it."""
     if ctx.invoked_subcommand is None:
         show(ctx.get_help())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Run one command of ``sys.argv`` or of ``arguments``, and return its exit code.
 
-    Args:
-        arguments: What follows the program's name; ``sys.argv`` when None.
-
-    Returns:
-        0 fine, 1 failed, 2 asked for something that does not exist, 130 stopped with Ctrl-C.
+    0 is success, 1 a failure, 2 a request for something that does not exist, 130 Ctrl-C.
     """
     return run(program, "outcrop", list(sys.argv[1:] if arguments is None else arguments))
 
 
 def run(command: click.Command, name: str, arguments: list[str]) -> int:
-    """Run a program's command and turn whatever comes of it into an exit code.
-
-    Args:
-        command: The program.
-        name: What it is called.
-        arguments: What follows its name.
-    """
-    steady_streams()
+    """Run a command of a program with that name, and turn every error into a message and an exit code."""
+    make_streams_robust()
     try:
         return _run(command, name, arguments)
     except KeyboardInterrupt:
@@ -183,7 +160,7 @@ def _run(command: click.Command, name: str, arguments: list[str]) -> int:
         note("\noutcrop: stopped")
         return outcome(KeyboardInterrupt()).exit
     except BrokenPipeError:
-        # The reader has seen enough (`| head`), which is no failure.
+        # The reader needs no more (`| head`), which is no failure.
         _silence_stdout()
         return 0
     except Exception as error:
@@ -200,7 +177,7 @@ def _usage(error: click.ClickException) -> int:
 
 def _failed(error: Exception) -> int:
     if os.environ.get("OUTCROP_DEBUG"):
-        # Imported here because only someone who is looking for a bug needs it.
+        # Imported here because only debugging needs it.
         import traceback
 
         traceback.print_exception(error)
@@ -210,7 +187,7 @@ def _failed(error: Exception) -> int:
 
 
 def _silence_stdout() -> None:
-    """Let what is still buffered go nowhere: writing it at exit would fail a second time, loudly."""
+    """Drop what is still buffered: writing it at exit would fail again, with a traceback."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):

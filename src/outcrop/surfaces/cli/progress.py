@@ -1,4 +1,4 @@
-"""Progress of a build on stderr: bars on a terminal, a plain line now and then elsewhere."""
+"""Progress on stderr: a bar on a terminal, a plain line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from outcrop.core.reports import Progress
+from outcrop.surfaces.cli.options import open_index
 from outcrop.surfaces.cli.terminal import is_terminal, note
 from outcrop.surfaces.render import duration
 
@@ -16,43 +18,42 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
-# A build that finds nothing to do is over by then, and never pays for importing rich.
+    from outcrop.app.index import Index
+
+# A build that finds nothing to do is done by then, and never imports rich.
 BARS_AFTER_SECONDS = 0.4
 
 LINE_EVERY_SECONDS = 10.0
 
 
-class Display(Protocol):
-    """What a build tells how far it is."""
+class Display:
+    """What a build reports its progress to; this one shows nothing."""
 
-    def __call__(self, progress: Progress) -> None:
-        """Show it, or not."""
+    def __call__(self, progress: Progress) -> None: ...
 
     def hide(self) -> None:
-        """Leave the terminal to somebody else until the next call."""
+        """Leave the terminal to others until the next call."""
 
 
 @contextmanager
 def progress(*, quiet: bool = False) -> Iterator[Display]:
-    """What to hand to a build so that a person sees how far it is."""
-    display: Display = Silent() if quiet else Bars() if is_terminal(sys.stderr) else PlainLines()
+    display = Display() if quiet else Bars() if is_terminal(sys.stderr) else PlainLines()
     try:
         yield display
     finally:
         display.hide()
 
 
-class Silent:
-    """Nobody wants to know."""
+@contextmanager
+def open_with_progress(
+    directory: Path, flags: dict[str, Any], *, rev: str | None = None, quiet: bool = False
+) -> Iterator[tuple[Index, Display]]:
+    """Open an index for work that takes a while; see ``options.open_index``."""
+    with progress(quiet=quiet) as display, open_index(directory, flags, rev=rev, before_asking=display.hide) as index:
+        yield index, display
 
-    def __call__(self, progress: Progress) -> None:
-        """Show nothing."""
 
-    def hide(self) -> None:
-        """Nothing is shown."""
-
-
-class Bars:
+class Bars(Display):
     """The bar of the current phase, with rate and remaining time."""
 
     def __init__(self) -> None:
@@ -61,21 +62,18 @@ class Bars:
         self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, progress: Progress) -> None:
-        """Show it."""
         if time.monotonic() - self._started < BARS_AFTER_SECONDS:
             return
         if self._rich is None:
             self._rich = _rich_progress()
             self._rich.start()
-        total = progress.total or None
         if progress.phase not in self._tasks:
-            self._tasks[progress.phase] = self._rich.add_task(progress.phase, total=total)
+            self._tasks[progress.phase] = self._rich.add_task(progress.phase, total=progress.total or None)
         for phase, task in self._tasks.items():
             self._rich.update(task, visible=phase == progress.phase)
-        self._rich.update(self._tasks[progress.phase], completed=progress.done, total=total)
+        self._rich.update(self._tasks[progress.phase], completed=progress.done, total=progress.total or None)
 
     def hide(self) -> None:
-        """Take the bar away and give the cursor back; the next call shows it again."""
         if self._rich is not None:
             self._rich.stop()
             self._rich = None
@@ -105,7 +103,7 @@ def _rich_progress() -> RichProgress:
     )
 
 
-class PlainLines:
+class PlainLines(Display):
     """A line every ten seconds, for logs."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, write: Callable[[str], None] = note) -> None:
@@ -117,7 +115,6 @@ class PlainLines:
         self._base = 0
 
     def __call__(self, progress: Progress) -> None:
-        """Write it down if the last line is old enough."""
         now = self._clock()
         if progress.phase != self._phase:
             self._phase, self._since, self._base = progress.phase, now, progress.done
@@ -125,9 +122,6 @@ class PlainLines:
             return
         self._last = now
         self._write(self._line(progress, now - self._since))
-
-    def hide(self) -> None:
-        """Lines stay."""
 
     def _line(self, progress: Progress, seconds: float) -> str:
         if not progress.total:

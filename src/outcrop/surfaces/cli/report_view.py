@@ -20,7 +20,6 @@ HERE = "on this machine"
 
 
 def build_lines(report: BuildReport, *, verbose: bool) -> Iterator[str]:
-    """What a build did."""
     artifacts = report.added + report.unchanged
     if not (report.added or report.removed or report.embedded):
         yield (
@@ -35,18 +34,17 @@ def build_lines(report: BuildReport, *, verbose: bool) -> Iterator[str]:
         rate = f", {report.embedded / report.seconds:,.0f}/s" if report.embedded and report.seconds > 0 else ""
         yield (
             f"{counted(report.chunks, 'chunk')}: {report.embedded:,} embedded "
-            f"({counted(report.characters, 'character')}{rate}), {report.reused:,} known by their text"
+            f"({counted(report.characters, 'character')}{rate}), {report.reused:,} reused"
         )
         yield f"took {duration(report.seconds)}"
     if report.cut:
-        yield f"longer than the model reads, so it saw only the beginning: {counted(report.cut, 'passage')}"
+        yield f"longer than the model reads, so only their beginning was embedded: {counted(report.cut, 'passage')}"
     if artifacts == 0:
         yield "nothing here is indexed" + ("" if report.skipped else ": there is no file to index")
-    yield from _skips(report.skipped, verbose=verbose, how="outcrop index --verbose")
+    yield from _skip_summary(report.skipped, verbose=verbose, how="outcrop index --verbose")
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """What a build would do, every artifact named."""
     for ref in plan.artifacts:
         yield f"{ref.kind:<11}  {harmless_line(ref.path) if ref.path is not None else ref.hash}"
     if plan.artifacts:
@@ -56,10 +54,10 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         f"{counted(plan.texts, 'passage')} of {counted(plan.characters, 'character')} to embed by {plan.space}, "
         f"{HERE if plan.address is None else f'sent to {harmless_line(plan.address)}'}"
     )
-    yield from _skips(plan.skipped, verbose=True, how="")
+    yield from _skip_summary(plan.skipped, verbose=True, how="")
 
 
-def _skips(skipped: Sequence[Skipped], *, verbose: bool, how: str) -> Iterator[str]:
+def _skip_summary(skipped: Sequence[Skipped], *, verbose: bool, how: str) -> Iterator[str]:
     if not skipped:
         return
     reasons = Counter(item.reason for item in skipped).most_common()
@@ -67,12 +65,22 @@ def _skips(skipped: Sequence[Skipped], *, verbose: bool, how: str) -> Iterator[s
     yield f"left out {len(skipped):,}: {', '.join(f'{number:,} {reason}' for reason, number in reasons)}{hint}"
     if verbose:
         for item in skipped:
-            detail = f" ({harmless_line(item.detail)})" if item.detail else ""
-            yield f"  {harmless_line(item.path)}: {item.reason}{detail}"
+            yield f"  {harmless_line(item.path)}: {_reason(item)}"
+
+
+def _reason(item: Skipped) -> str:
+    return f"{item.reason} ({harmless_line(item.detail)})" if item.detail else item.reason
+
+
+def skipped_lines(skipped: Sequence[Skipped], heading: str, noun: str, *, reasons: bool = True) -> Iterator[str]:
+    """How many were left out or refused, and each with its reason; or (not ``reasons``) with its detail, if any."""
+    if skipped:
+        yield f"{heading} {counted(len(skipped), noun)}:"
+    for item in skipped:
+        yield f"  {harmless_line(item.path)}: {_reason(item) if reasons else harmless_line(item.detail or item.reason)}"
 
 
 def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str]:
-    """What is indexed, where, how current."""
     project = f" · project {harmless_line(status.project)}" if status.project else ""
     yield f"{status.source}  {paint('path', harmless_line(status.root))}{project}"
     yield f"embedder  {status.embedder}, {HERE if status.address is None else f'sends text to {status.address}'}"
@@ -83,7 +91,7 @@ def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str
     if status.watcher is not None:
         yield watcher_line(status.watcher, paint)
     if status.writer:
-        yield paint("warn", "another process is building it right now")
+        yield paint("warn", "another process is building it")
     yield ""
     rows: list[tuple[str, ...]] = [("collection", "artifacts", "chunks", "embedded", "size", "kinds")]
     for each in status.collections:
@@ -103,11 +111,10 @@ def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str
                 f"also {counted(other.vectors, 'vector')} of {other.space}, {size(other.bytes)}"
                 f" → outcrop clear --space {other.space}"
             )
-    yield from _skips(status.skipped, verbose=verbose, how="outcrop status --verbose")
+    yield from _skip_summary(status.skipped, verbose=verbose, how="outcrop status --verbose")
 
 
 def catalog_lines(catalog: Catalog, paint: Paint, *, verbose: bool) -> Iterator[str]:
-    """How much there is of each corpus, kind, project and folder."""
     if not catalog.exists:
         yield "index  none yet → outcrop index"
         return
@@ -125,7 +132,7 @@ def catalog_lines(catalog: Catalog, paint: Paint, *, verbose: bool) -> Iterator[
         rows += _folder_rows(tree, 0)
     yield from columns(rows, right={1, 2, 3, 4, 5})
     skipped = [item for omission in catalog.omissions for item in omission.files]
-    yield from _skips(skipped, verbose=verbose, how="outcrop status --catalog --verbose")
+    yield from _skip_summary(skipped, verbose=verbose, how="outcrop status --catalog --verbose")
 
 
 def _numbers(tally: Tally) -> tuple[str, ...]:
@@ -141,7 +148,6 @@ def _folder_rows(folder: Folder, level: int) -> Iterator[tuple[str, ...]]:
 
 
 def watcher_line(watcher: Watcher, paint: Paint) -> str:
-    """Who keeps the index current, and how that goes."""
     who = f"watched by process {watcher.process} ({watcher.how})"
     if watcher.state == "waiting":
         again = time.strftime("%H:%M:%S", time.localtime(watcher.retry)) if watcher.retry else "in a moment"
@@ -149,7 +155,7 @@ def watcher_line(watcher: Watcher, paint: Paint) -> str:
         return paint("warn", f"{who}, which waits: {reason.rstrip('.')}. It tries again at {again}.")
     if watcher.reason is not None:
         who += f": {harmless_line(watcher.reason)}"
-    return who if watcher.state == "watching" else f"{who}, which updates it right now"
+    return who if watcher.state == "watching" else f"{who}, which is updating it"
 
 
 def _freshness(status: Status, paint: Paint) -> str:
@@ -157,7 +163,7 @@ def _freshness(status: Status, paint: Paint) -> str:
         share = f"{int(status.complete * 100)} % complete" if status.complete < 1 else "not complete"
         return paint("warn", f"{share} → outcrop index")
     if status.stale:
-        return paint("warn", "stale: the source changed since → outcrop index")
+        return paint("warn", "stale: the source has changed → outcrop index")
     if status.space is not None and status.space != status.embedder:
         return paint("warn", f"made by {status.space} → outcrop index")
     if status.complete < 1:
@@ -166,7 +172,6 @@ def _freshness(status: Status, paint: Paint) -> str:
 
 
 def settings_lines(settings: Settings, paint: Paint) -> Iterator[str]:
-    """Each setting, its value and where that came from."""
     rows = [(name, _value(getattr(settings, name)), settings.origins.get(name, DEFAULT)) for name in NAMES]
     for line, (_, _, origin) in zip(columns(rows), rows, strict=True):
         yield paint("dim", line) if origin == DEFAULT else line
@@ -183,5 +188,5 @@ def _value(value: object) -> str:
 
 
 def _part(part: object) -> str:
-    """One side of a pair; a list of patterns stands between blanks."""
+    # A list of patterns, separated by blanks.
     return " ".join(part) if isinstance(part, tuple) else str(part)

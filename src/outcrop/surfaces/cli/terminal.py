@@ -1,4 +1,4 @@
-"""The terminal: where text goes, how wide it is, whether it has colours."""
+"""The terminal: where text goes, how wide it is, whether it has colours, and asking the person at it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+import click
+
+from outcrop.errors import UsageError
 from outcrop.surfaces.render import Line
 
-# Where no terminal says how wide it is: only lines that nobody reads (minified text) are cut.
+# Columns where no terminal has a width: only minified text is cut.
 PIPED_WIDTH = 400
 
 _STYLES = {"path": "1;35", "line": "32", "name": "36", "dim": "2", "match": "1;31", "good": "32", "warn": "33"}
@@ -21,17 +24,16 @@ _STYLES = {"path": "1;35", "line": "32", "name": "36", "dim": "2", "match": "1;3
 
 @dataclass(frozen=True, slots=True)
 class Paint:
-    """Puts colour on text, or leaves it alone."""
+    """Puts one of the colours of ``_STYLES`` on text, or leaves the text alone."""
 
     on: bool
 
     def __call__(self, style: str, text: str) -> str:
-        """The text in one of the styles above."""
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.on and text else text
 
 
-def paint(choice: str, stream: TextIO | None = None) -> Paint:
-    """Decide on colour: ``always``, ``never``, or ``auto`` for a terminal whose user did not say NO_COLOR."""
+def choose_paint(choice: str, stream: TextIO | None = None) -> Paint:
+    """Colour by the option ``--color``: ``always``, ``never``, or ``auto`` for a terminal without NO_COLOR."""
     if choice != "auto":
         return Paint(choice == "always")
     return Paint(
@@ -40,17 +42,16 @@ def paint(choice: str, stream: TextIO | None = None) -> Paint:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person is at the other end. An input that was closed before we started is None."""
+    """Whether a person is at the other end. A stream that was closed before the program started is None."""
     return stream is not None and stream.isatty()
 
 
 def width() -> int:
-    """Columns of the terminal behind stdout."""
     return shutil.get_terminal_size((100, 24)).columns if is_terminal(sys.stdout) else PIPED_WIDTH
 
 
-def steady_streams() -> None:
-    """Neither a character that the terminal cannot show nor a closed stream may end the program."""
+def make_streams_robust() -> None:
+    """Neither a character that the terminal cannot show nor a closed stream ends the program."""
     # A closed descriptor 1 would go to the next file that is opened, which may be the index.
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115, it stays open as long as the process
@@ -62,14 +63,23 @@ def steady_streams() -> None:
 
 
 def show(text: str) -> None:
-    """A result, on stdout."""
+    """Print a result, on stdout."""
     sys.stdout.write(text + "\n")
 
 
 def note(text: str) -> None:
-    """A remark, on stderr, so that a pipe gets results only."""
+    """Print a message on stderr, so that a pipe gets results only."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
+
+
+def confirm(question: str) -> None:
+    """Go on only after a yes. Where there is no terminal to ask on, an error names ``--yes``."""
+    if not is_terminal(sys.stdin):
+        raise UsageError("this needs a yes, and there is no terminal to ask on; nothing was changed", "Add --yes.")
+    if not click.confirm(question, err=True):
+        note("nothing was changed")
+        raise click.exceptions.Exit(1)
 
 
 def is_utf8() -> bool:
@@ -89,27 +99,27 @@ def _cell(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def cut(text: str, room: int) -> str:
-    """The beginning of a text in at most ``room`` columns, with an ellipsis where something is missing."""
-    if cells(text) <= room:
+def cut(text: str, columns: int) -> str:
+    """The beginning of a text, with an ellipsis where something is missing."""
+    if cells(text) <= columns:
         return text
     used = 0
     for at, char in enumerate(text):
         used += _cell(char)
-        if used >= room:
+        if used >= columns:
             return text[:at] + "…"
     return text
 
 
-def fit(line: Line, room: int) -> Line:
-    """A line in at most ``room`` columns; where its first match lies beyond them, the part around that match."""
-    if len(line.text) * 2 <= room or cells(line.text) <= room:
+def fit(line: Line, columns: int) -> Line:
+    """A line in so many columns; where its first match is beyond them, the part around that match."""
+    if len(line.text) * 2 <= columns or cells(line.text) <= columns:
         return line
     text, marks, shift = line.text, line.marks, 0
-    if marks and cells(text[: marks[0][1]]) >= room:
-        start = max(0, marks[0][0] - room // 3)
+    if marks and cells(text[: marks[0][1]]) >= columns:
+        start = max(0, marks[0][0] - columns // 3)
         text, shift = "…" + text[start:], start - 1
-    text = cut(text[: room * 4], room)
+    text = cut(text[: columns * 4], columns)
     end = len(text) - text.endswith("…")
     kept = tuple((a - shift, min(b - shift, end)) for a, b in marks if a - shift < end)
     return Line(line.number, text, kept)

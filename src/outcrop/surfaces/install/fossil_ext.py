@@ -10,37 +10,30 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from outcrop.errors import OutcropError, UsageError
+from outcrop.surfaces.install.plan import ChangePlan, FileChange
 
-# What our own scripts are known by.
+# Our own scripts contain this.
 MARK = "# Outcrop's search page"
 
 # A first run converts the model for this machine.
 CHECK_SECONDS = 60
 
-# What the script is called, so that the page is ``/ext/search``.
+# The name of the script: the page is ``/ext/search``.
 NAME = "search"
 
-# Variable by which the script is told to load its model and say nothing more.
+# The variable that makes the script load its model and do nothing else.
 CHECK = "CHECK_OUTCROP"
 
 
 def script(variables: Mapping[str, str], branch: str | None = None, python: str = sys.executable) -> str:
-    """The text of the script.
-
-    A CGI gets neither HOME nor PATH from Fossil, nor anything else of the server's environment.
-
-    Args:
-        variables: The environment that the page needs.
-        branch: The branch whose files are indexed; None for trunk.
-        python: The interpreter that has Outcrop.
-    """
+    """The text of the script, with the environment that the page needs: Fossil passes on neither HOME nor PATH."""
     lines = [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())]
     command = [python, "-P", "-m", "outcrop.surfaces.web.cgi", *([branch] if branch else [])]
     return "\n".join(
         [
             "#!/bin/sh",
-            f"{MARK}, for: fossil server --extroot. Fossil lends it nothing of the environment, so all is said here.",
-            "# Written by outcrop fossil install-ext, which also changes it and takes it away (--uninstall).",
+            f"{MARK}, for: fossil server --extroot. Fossil passes on no environment, so this file sets it.",
+            "# Made by `outcrop fossil install-ext`, which also replaces it, and removes it with --uninstall.",
             *lines,
             f"exec {shlex.join(command)}",
             "",
@@ -48,54 +41,33 @@ def script(variables: Mapping[str, str], branch: str | None = None, python: str 
     )
 
 
-def install(folder: Path, text: str) -> Path:
-    """Put the script into a folder, in place of an earlier one of ours.
-
-    Args:
-        folder: The server's ``--extroot``; made when it is not there.
-        text: The script.
-    """
-    target = _target(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    # A name with a dot in front is one that Fossil never serves.
-    fresh = folder / f".{NAME}.{os.getpid()}"
-    try:
-        fresh.write_text(text, "utf-8", newline="\n")
-        fresh.chmod(0o755)
-        fresh.replace(target)
-    finally:
-        fresh.unlink(missing_ok=True)
-    return target
+def install_ext(folder: Path, text: str) -> ChangePlan:
+    path = script_path(folder)
+    return ChangePlan((FileChange(path, path.read_bytes() if path.exists() else None, text.encode()),))
 
 
-def uninstall(folder: Path) -> Path | None:
-    """Take the script away; None when there is none."""
-    target = _target(folder)
-    if not target.exists():
-        return None
-    target.unlink()
-    return target
+def uninstall_ext(folder: Path) -> ChangePlan:
+    path = script_path(folder)
+    return ChangePlan((FileChange(path, path.read_bytes(), None),) if path.exists() else ())
 
 
-def check(target: Path) -> None:
+def check(path: Path) -> None:
     """Run the script as Fossil would, with an empty environment, and have it load the model."""
     try:
         done = subprocess.run(
-            [target], env={CHECK: "1"}, cwd="/", capture_output=True, timeout=CHECK_SECONDS, check=False
+            [path], env={CHECK: "1"}, cwd="/", capture_output=True, timeout=CHECK_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise OutcropError(f"{target} does not run: {error}", "Correct that, and install it again") from error
+        raise OutcropError(f"{path} does not run: {error}", "Correct that, and install it again") from error
     if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise OutcropError(f"{target} does not run: {said[-1] if said else done.returncode}", "Install it again")
+        reason = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise OutcropError(f"{path} does not run: {reason[-1] if reason else done.returncode}", "Install it again")
 
 
-def _target(folder: Path) -> Path:
-    target = folder.absolute() / NAME
-    if target.is_symlink() or (target.exists() and not _is_ours(target)):
-        raise UsageError(f"{target} is there and was not written by outcrop", "Move it away, or name another folder")
-    return target
-
-
-def _is_ours(target: Path) -> bool:
-    return target.is_file() and MARK.encode() in target.read_bytes()[:4096]
+def script_path(folder: Path) -> Path:
+    """The script in the server's ``--extroot``; a file that is not ours is refused."""
+    path = folder.absolute() / NAME
+    is_ours = not path.is_symlink() and path.is_file() and MARK.encode() in path.read_bytes()[:4096]
+    if os.path.lexists(path) and not is_ours:
+        raise UsageError(f"outcrop did not write {path}, so it was not changed", "Move it away, or name another folder")
+    return path

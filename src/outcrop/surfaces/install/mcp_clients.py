@@ -1,157 +1,165 @@
-"""Setting up the clients whose settings are a file in the project: what to write where, and the way back."""
+"""MCP clients whose settings are a JSON file in the project: an entry is added to it, or removed from it."""
 
 from __future__ import annotations
 
-import os
+import json
+import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
-from difflib import unified_diff
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from outcrop.errors import FormatError, UsageError
-from outcrop.surfaces.install import jsonc
+from outcrop.surfaces.install.plan import ChangePlan, FileChange
 
-# The folder that is open, in the words of editors: what they start has another current folder, Cursor's even ``/``.
+# An editor replaces this by the folder that is open. What it starts has another current folder, Cursor's even ``/``.
 WORKSPACE = "${workspaceFolder}"
+
+# A list of texts and numbers, as ``json.dumps`` breaks it into lines.
+_BROKEN_LIST = re.compile(r'\[\n((?:\s+(?:"(?:[^"\\\n]|\\.)*"|[\w.+-]+),?\n)+)\s*\]')
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class McpClient:
     """A program that starts MCP servers.
 
     Attributes:
-        title: Its name for people.
         file: Its settings, from the root of the project.
         servers: The object in them that holds servers by name.
-        more: What an entry has beside command and arguments.
         arguments: What follows ``outcrop mcp --text-only``.
         then: What is left to do there.
+        more: What an entry has beside command and arguments.
     """
 
     title: str
     file: str
     servers: str
-    more: Mapping[str, Any]
     arguments: tuple[str, ...]
     then: str
+    more: Mapping[str, Any] = field(default_factory=dict)
 
     def entry(self) -> dict[str, Any]:
-        """The server, as its settings name it.
-
-        All three hand the model only the object of an answer where there is one, and leave the short text out; the
-        object holds every passage whole. So they are set up for text alone.
-        """
+        # Where an answer holds an object, all three show their model only that, not the short text; the object holds
+        # every passage whole. So they are set up for text alone.
         return {**self.more, "command": _command(), "args": ["mcp", "--text-only", *self.arguments]}
 
 
-# Clients that can be set up, by the names that ``--install`` takes.
-CLIENTS: Mapping[str, Client] = {
-    "claude-code": Client(
-        "Claude Code", ".mcp.json", "mcpServers", {}, (), "Start claude here and approve the server; /mcp shows it."
+# Clients by the names that ``--install`` takes.
+CLIENTS: Mapping[str, McpClient] = {
+    "claude-code": McpClient(
+        "Claude Code", ".mcp.json", "mcpServers", (), "Start claude here and approve the server; /mcp shows it."
     ),
-    "cursor": Client(
-        "Cursor", ".cursor/mcp.json", "mcpServers", {}, (WORKSPACE,), "Enable it in Cursor's settings, under MCP."
+    "cursor": McpClient(
+        "Cursor", ".cursor/mcp.json", "mcpServers", (WORKSPACE,), "Enable it in Cursor's settings, under MCP."
     ),
-    "vscode": Client(
+    "vscode": McpClient(
         "VS Code",
         ".vscode/mcp.json",
         "servers",
-        {"type": "stdio"},
         (WORKSPACE,),
-        "Run: MCP: List Servers, and start it.",
+        "Run the command MCP: List Servers, and start it.",
+        {"type": "stdio"},
     ),
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What would be done to a file.
+def install_client(root: Path, client: McpClient, name: str) -> ChangePlan:
+    """What adds the entry to the client's settings.
 
-    Attributes:
-        path: The file, links followed.
-        shown: Its name from the root of the project.
-        before: What it says now; None where it is not there.
-        after: What it would say; None where it would go.
+    Raises:
+        FormatError: The file cannot be written again as it is; the message says what to add by hand.
     """
+    file = _SettingsFile.read(root, client)
+    entry = client.entry()
+    member = f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(entry, ensure_ascii=False)}"
+    by_hand = f'Add this to the object "{client.servers}" in it: {member}'
+    settings = file.parse(by_hand)
+    servers = settings.setdefault(client.servers, {})
+    if not isinstance(servers, dict):
+        raise FormatError(f'"{client.servers}" in {file.path} is not a JSON object', f"Write there: {{{member}}}")
+    if servers.get(name) == entry:
+        return ChangePlan()
+    servers[name] = entry
+    return ChangePlan((file.change(settings, by_hand),))
+
+
+def uninstall_client(root: Path, client: McpClient, name: str) -> ChangePlan:
+    """What removes the entry, the object that is then empty, and the file that is then empty.
+
+    Raises:
+        FormatError: As for ``install_client``.
+    """
+    file = _SettingsFile.read(root, client)
+    by_hand = f'Remove "{name}" from the object "{client.servers}" in it'
+    settings = file.parse(by_hand)
+    servers = settings.get(client.servers)
+    if not isinstance(servers, dict) or name not in servers:
+        return ChangePlan()
+    del servers[name]
+    if not servers:
+        del settings[client.servers]
+    return ChangePlan((file.change(settings, by_hand),))
+
+
+@dataclass(frozen=True, slots=True)
+class _SettingsFile:
+    """The file, links followed, and its text; None where there is no file."""
 
     path: Path
-    shown: str
-    before: str | None
-    after: str | None
+    text: str | None
 
-    @property
-    def is_none(self) -> bool:
-        """Whether there is nothing to do."""
-        return self.before == self.after
-
-    def lines(self) -> list[str]:
-        """The change as a diff."""
-        old, new = (("" if text is None else text).splitlines() for text in (self.before, self.after))
-        was, becomes = (os.devnull if text is None else self.shown for text in (self.before, self.after))
-        return [line.rstrip("\n") for line in unified_diff(old, new, was, becomes)]
-
-    def make(self) -> None:
-        """Do it: the file is whole at every moment, and keeps its permissions."""
-        if self.after is None:
-            self.path.unlink()
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}-")
+    @classmethod
+    def read(cls, root: Path, client: McpClient) -> _SettingsFile:
+        path = (root / client.file).resolve()
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(self.after.encode("utf-8"))
-            # A new file is readable as its folder's others are; an old one stays as it was.
-            Path(name).chmod(self.path.stat().st_mode & 0o7777 if self.path.exists() else 0o644)
-            Path(name).replace(self.path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+            return cls(path, path.read_bytes().decode("utf-8"))
+        except FileNotFoundError:
+            return cls(path, None)
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{path} is not UTF-8", "Save it as UTF-8, and try again") from error
+        except OSError as error:
+            raise UsageError(
+                f"{path} cannot be read ({error.strerror})", "Add the entry by hand: docs/mcp.md"
+            ) from error
+
+    def parse(self, by_hand: str) -> dict[str, Any]:
+        if self.text is None or not self.text.strip():
+            return {}
+        try:
+            settings = json.loads(self.text)
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"{self.path} is not plain JSON ({error}), so it was not changed", by_hand) from error
+        if not isinstance(settings, dict):
+            raise FormatError(f"{self.path} is not a JSON object", "Correct it, and try again")
+        return settings
+
+    def change(self, settings: dict[str, Any], by_hand: str) -> FileChange:
+        """Give it other settings, in the same layout, or delete it where none are left."""
+        before = self.text if self.text and self.text.strip() else "{}\n"
+        for short_lists, ascii_only in product((False, True), repeat=2):
+            render = partial(_render, before, short_lists, ascii_only)
+            if render(json.loads(before)) == before:
+                old, new = (text if text is None else text.encode() for text in (self.text, render(settings)))
+                return FileChange(self.path, old, new if settings else None, 0o644)
+        raise FormatError(f"the layout of {self.path} would change, so it was not changed", by_hand)
 
 
-def install(root: Path, client: Client, name: str) -> Change:
-    """What sets a client up. Nothing is written."""
-    path, before = _read(root, client)
-    return Change(
-        path, client.file, before, _explained(path, jsonc.put, before or "", (client.servers, name), client.entry())
-    )
-
-
-def uninstall(root: Path, client: Client, name: str) -> Change:
-    """What takes a client's entry out again, and the file where nothing else is in it. Nothing is written."""
-    path, before = _read(root, client)
-    if before is None:
-        return Change(path, client.file, None, None)
-    after = _explained(path, jsonc.take, before, (client.servers, name))
-    is_empty = after != before and not "".join(after.split()).strip("\ufeff{}")
-    return Change(path, client.file, before, None if is_empty else after)
-
-
-def _read(root: Path, client: Client) -> tuple[Path, str | None]:
-    path = (root / client.file).resolve()
-    try:
-        return path, path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        return path, None
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{path} is not UTF-8", "Save it as UTF-8 and try again") from error
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", "Add the entry by hand: docs/mcp.md") from error
-
-
-def _explained(path: Path, edit: Any, *arguments: Any) -> str:
-    try:
-        text: str = edit(*arguments)
-    except FormatError as error:
-        raise FormatError(f"{path}: {error.what}", error.fix) from error
-    return text
+def _render(model: str, short_lists: bool, ascii_only: bool, value: object) -> str:
+    """A value with the indentation and line ends of another text."""
+    indented = re.search(r"\n([ \t]+)", model)
+    indent = indented[1] if indented else None if ":" in model else "  "
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    if short_lists:
+        text = _BROKEN_LIST.sub(lambda found: f"[{' '.join(map(str.strip, found[1].splitlines()))}]", text)
+    return text.replace("\n", "\r\n" if "\r\n" in model else "\n") + model[len(model.rstrip()) :]
 
 
 def _command() -> str:
-    """``outcrop`` where a shell finds that: the file may be shared. Otherwise where this one is."""
+    """``outcrop`` where a shell finds it, since the file may be shared; otherwise the path of this program."""
     found = shutil.which("outcrop")
     mine = Path(sys.argv[0])
     if found is not None or mine.name != "outcrop":

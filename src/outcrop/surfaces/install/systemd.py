@@ -12,10 +12,10 @@ from typing import Any
 
 from outcrop.errors import UsageError
 from outcrop.sources.paths import to_slug
-from outcrop.surfaces.install.plan import Change, Plan, Run, Write, program
+from outcrop.surfaces.install.plan import ChangePlan, FileChange, PlannedChange, ProgramRun, command_line
 
 _TEMPLATE = """\
-# Made by `outcrop watch --install=unit`; `outcrop watch --uninstall` takes it out again.
+# Made by `outcrop watch --install=unit`; `outcrop watch --uninstall` removes it.
 [Unit]
 Description=Outcrop keeps the index of {name} current
 
@@ -31,53 +31,50 @@ WantedBy=default.target
 """
 
 
-def install_unit(place: Path, flags: Mapping[str, Any]) -> Plan:
-    """What makes the user's systemd keep a watch.
-
-    Args:
-        place: The folder, or the Fossil repository's file.
-        flags: Settings that were given on the command line.
-    """
+def install_unit(watched: Path, flags: Mapping[str, Any]) -> ChangePlan:
+    """What makes the user's systemd run a watch of a folder or of a Fossil repository's file."""
     if shutil.which("systemctl") is None:
-        raise UsageError("there is no systemd here", "Run `outcrop watch` yourself, or take --install=hook")
-    path = unit_path(place)
-    command = " ".join(_quote(each) for each in program("watch", "-C", str(place), flags=flags))
-    fresh = os.fsencode(_TEMPLATE.format(name=_one_line(str(place)).replace("%", "%%"), command=command))
+        raise UsageError("there is no systemd here", "Run `outcrop watch` yourself, or use --install=hook")
+    path = unit_path(watched)
+    command = " ".join(_quote(each) for each in command_line("watch", "-C", str(watched), flags=flags))
+    after = os.fsencode(_TEMPLATE.format(name=_one_line(str(watched)).replace("%", "%%"), command=command))
     before = path.read_bytes() if path.exists() else None
-    changes: list[Change] = [] if before == fresh else [Write(path, before, fresh, 0o644)]
-    if changes:
-        changes.append(Run(("systemctl", "--user", "daemon-reload")))
-    changes.append(Run(("systemctl", "--user", "enable", "--now", path.name)))
-    if before is not None and before != fresh:
-        changes.append(Run(("systemctl", "--user", "restart", path.name)))
-    return Plan(tuple(changes))
+    changes: list[PlannedChange] = []
+    if before != after:
+        changes += [FileChange(path, before, after, 0o644), _systemctl("daemon-reload")]
+    changes.append(_systemctl("enable", "--now", path.name))
+    if before not in (None, after):
+        changes.append(_systemctl("restart", path.name))
+    return ChangePlan(tuple(changes))
 
 
-def uninstall_unit(place: Path) -> Plan:
-    """What takes the unit out again."""
-    path = unit_path(place)
+def uninstall_unit(watched: Path) -> ChangePlan:
+    path = unit_path(watched)
     if not path.exists():
-        return Plan(())
-    return Plan(
+        return ChangePlan()
+    return ChangePlan(
         (
-            Run(("systemctl", "--user", "disable", "--now", path.name), optional=True),
-            Write(path, path.read_bytes(), None),
-            Run(("systemctl", "--user", "daemon-reload"), optional=True),
+            _systemctl("disable", "--now", path.name, optional=True),
+            FileChange(path, path.read_bytes(), None),
+            _systemctl("daemon-reload", optional=True),
         )
     )
 
 
-def unit_path(place: Path) -> Path:
-    """Where the unit of a place is; the same place always has the same."""
+def _systemctl(*arguments: str, optional: bool = False) -> ProgramRun:
+    return ProgramRun(("systemctl", "--user", *arguments), optional)
+
+
+def unit_path(watched: Path) -> Path:
     base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    mark = hashlib.sha256(os.fsencode(place)).hexdigest()[:8]
-    return base / "systemd" / "user" / f"outcrop-{to_slug(place.stem) or 'index'}-{mark}.service"
+    digest = hashlib.sha256(os.fsencode(watched)).hexdigest()[:8]
+    return base / "systemd" / "user" / f"outcrop-{to_slug(watched.stem) or 'index'}-{digest}.service"
 
 
 def _quote(argument: str) -> str:
-    """One argument as systemd reads command lines: ``%`` and ``$`` stand for themselves only when doubled."""
+    """An argument in a systemd command line, where ``%`` and ``$`` have to be doubled."""
     if "\n" in argument:
-        raise UsageError("a unit cannot name a folder with a line break in its name", "Rename it")
+        raise UsageError("a unit cannot name a folder that has a line break in its name", "Rename it")
     escaped = argument.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{escaped}"' if re.search(r"[^\w@:,./=+-]", argument) or not argument else escaped
 

@@ -15,7 +15,7 @@ import click
 from outcrop.app import rag_context
 from outcrop.core.reports import Context
 from outcrop.errors import BadConfig, UsageError
-from outcrop.surfaces.cli.logging import show_warnings
+from outcrop.surfaces.cli.opening import show_warnings
 from outcrop.surfaces.cli.options import (
     Command,
     branch_option,
@@ -28,7 +28,7 @@ from outcrop.surfaces.cli.options import (
     show_json,
 )
 from outcrop.surfaces.cli.terminal import is_terminal, note, show
-from outcrop.surfaces.install.mcp_clients import CLIENTS, Change, install, uninstall
+from outcrop.surfaces.install.mcp_clients import CLIENTS, install_client, uninstall_client
 from outcrop.surfaces.render import columns, harmless, harmless_line
 
 if TYPE_CHECKING:
@@ -305,30 +305,17 @@ def _is_current(index: Index, flags: dict[str, Any]) -> bool:
 def _set_up(place: Path, installed: str | None, uninstalled: str | None, name: str, yes: bool) -> None:
     # Imported here: a server finds its source by itself, later.
     from outcrop.sources.discover import find_root
+    from outcrop.surfaces.cli.install_prompt import confirm_and_apply
 
     if installed and uninstalled:
-        raise UsageError("either --install or --uninstall", "One at a time")
+        raise UsageError("--install and --uninstall exclude each other", "Use one of them")
     root = find_root(place).root
     client = CLIENTS[installed or uninstalled or ""]
-    change = (install if installed else uninstall)(root, client, name)
-    if change.is_none:
+    plan = (install_client if installed else uninstall_client)(root, client, name)
+    if not plan.changes:
         done = "is set up already" if installed else "is not set up"
-        show(f"{client.title} {done} ({harmless_line(str(change.path))})")
+        show(f"{client.title} {done} ({harmless_line(str(root / client.file))})")
         return
-    for line in change.lines():
-        show(harmless(line))
-    if not yes:
-        _ask(change)
-    change.make()
-    note(
-        f"outcrop: {client.title} is set up. {client.then}"
-        if installed
-        else f"outcrop: {client.title} knows us no more."
-    )
-
-
-def _ask(change: Change) -> None:
-    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        raise UsageError("nobody is here to be asked, so nothing was changed", "Add --yes")
-    verb = "Remove" if change.after is None else "Change" if change.before is not None else "Write"
-    click.confirm(f"{verb} {harmless_line(str(change.path))}?", err=True, abort=True)
+    confirm_and_apply(plan, yes=yes)
+    then = f"is set up. {client.then}" if installed else "is no longer set up."
+    note(f"outcrop: {client.title} {then}")

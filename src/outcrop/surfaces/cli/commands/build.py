@@ -10,19 +10,19 @@ import click
 
 from outcrop.errors import StoreLocked, UsageError
 from outcrop.surfaces.cli.options import (
-    Command,
-    branch_option,
-    directory_option,
-    embedder_options,
-    json_option,
+    command,
     listing_options,
     open_index,
-    rev_option,
-    show_json,
+    path_argument,
+    quiet_option,
+    result_options,
+    revision_options,
+    show_result,
+    verbose_option,
 )
-from outcrop.surfaces.cli.progress import Display, progress
+from outcrop.surfaces.cli.progress import Display, open_with_progress
 from outcrop.surfaces.cli.report_view import build_lines, plan_lines
-from outcrop.surfaces.cli.terminal import note, show
+from outcrop.surfaces.cli.terminal import note
 from outcrop.surfaces.render import outcome
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from outcrop.core.reports import BuildReport
 
 # Between two tries while a watch updates the index.
-TURN_SECONDS = 0.5
+RETRY_SECONDS = 0.5
 
 INDEX_EXAMPLES = """
 outcrop index
@@ -47,26 +47,17 @@ outcrop rebuild
 outcrop rebuild --embedder hash
 """
 
-path_argument = click.argument("path", type=click.Path(path_type=Path), required=False)
-verbose_option = click.option("--verbose", "-v", is_flag=True, help="Name everything that was left out, and why.")
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="Say nothing unless something fails.")
 
-
-@click.command(
-    "index", cls=Command, examples=INDEX_EXAMPLES, short_help="Index what is new or changed here, forget what is gone."
-)
+@command("index", INDEX_EXAMPLES)
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
-@click.option("--corpus", metavar="NAME", help="Build a corpus of your own: the paths that are named are all of it.")
-@click.option("--no-prune", is_flag=True, help="With --corpus: keep what earlier builds put in and no path names now.")
-@rev_option
-@branch_option
-@click.option("--dry-run", "-n", is_flag=True, help="Only say what would be indexed, and what would be embedded where.")
+@click.option("--corpus", metavar="NAME", help="Build a corpus of your own, of exactly these paths.")
+@click.option("--no-prune", is_flag=True, help="With --corpus: also keep files that no PATH names now.")
+@revision_options
+@click.option("--dry-run", "-n", is_flag=True, help="List what would be indexed, and where text would be embedded.")
 @verbose_option
 @quiet_option
-@json_option
-@directory_option
 @listing_options
-@embedder_options
+@result_options
 def index_command(
     paths: tuple[str, ...],
     corpus: str | None,
@@ -79,66 +70,54 @@ def index_command(
     directory: Path,
     **flags: Any,
 ) -> None:
-    """Index what is new or changed here, forget what is gone.
+    """Index what is new or changed here, and forget what is gone.
 
-    PATH is a folder, a place in a git repository or Fossil checkout, which is then indexed whole, or a Fossil
-    repository file; without it, the current folder.
-    What did not change is not read or embedded again. The index lives inside the repository.
+    PATH is a folder, or a Fossil repository file; without it, the current folder. Any folder in a git repository or a
+    Fossil checkout means the whole repository.
+    What did not change is not read or embedded again. The index is kept inside the repository.
 
-    With --corpus, the PATHs are files, folders and patterns (quoted, ** for any depth), from the current folder;
-    without them, those that the setting corpora names.
+    With --corpus, PATHs are files, folders and patterns (quoted, ** for any depth), from the current folder; without
+    them, the paths in the setting corpora.
     """
-    where, own = _own_corpus(directory, paths, corpus, no_prune)
+    where, arguments = _custom_corpus(directory, paths, corpus, no_prune)
     if dry_run:
         with open_index(where, flags, rev=rev) as index:
-            plan = index.plan(**own)
-        if as_json:
-            show_json(plan)
-        else:
-            for line in plan_lines(plan):
-                show(line)
-        return
-    _build(where, flags, own, rev=rev, verbose=verbose, quiet=quiet, as_json=as_json)
+            plan = index.plan(**arguments)
+        show_result(plan, as_json, plan_lines(plan))
+    else:
+        _build(where, flags, arguments, rev=rev, verbose=verbose, quiet=quiet, as_json=as_json)
 
 
-def _own_corpus(
+def _custom_corpus(
     directory: Path, paths: tuple[str, ...], corpus: str | None, no_prune: bool
 ) -> tuple[Path, dict[str, Any]]:
-    """Where the index is, and the arguments that make a build one of a corpus of one's own."""
+    """Where the index is, and the arguments of the build."""
     if corpus is not None:
         here = directory.absolute()
         named = [here / path for path in paths] if paths else None
         return directory, {"corpus": corpus, "paths": named, "prune": not no_prune}
     if no_prune:
-        raise UsageError("--no-prune goes with --corpus", "outcrop index --corpus NAME --no-prune PATH")
+        raise UsageError("--no-prune needs --corpus", "outcrop index --corpus NAME --no-prune PATH")
     if len(paths) > 1:
         raise UsageError("an index is of one folder or repository", "To build a corpus of several paths: --corpus NAME")
     return (directory / paths[0] if paths else directory), {}
 
 
-@click.command(
-    "rebuild",
-    cls=Command,
-    examples=REBUILD_EXAMPLES,
-    short_help="Forget every vector and embed everything again.",
-)
+@command("rebuild", REBUILD_EXAMPLES)
 @path_argument
-@rev_option
-@branch_option
+@revision_options
 @verbose_option
 @quiet_option
-@json_option
-@directory_option
 @listing_options
-@embedder_options
+@result_options
 def rebuild_command(
     path: Path | None, rev: str | None, verbose: bool, quiet: bool, as_json: bool, directory: Path, **flags: Any
 ) -> None:
     """Forget every vector and embed everything again.
 
-    Hardly ever needed: `outcrop index` notices by itself what changed, also another model.
+    Rarely needed: `outcrop index` finds by itself what changed, another model too.
     """
-    where = directory / path if path else directory
+    where = directory / (path or "")
     _build(where, flags, {"rebuild": True}, rev=rev, verbose=verbose, quiet=quiet, as_json=as_json)
 
 
@@ -153,36 +132,30 @@ def _build(
     as_json: bool,
 ) -> None:
     try:
-        with (
-            progress(quiet=quiet) as display,
-            open_index(where, flags, rev=rev, before_asking=display.hide) as index,
-        ):
-            result = _build_in_turn(index, display, arguments)
+        with open_with_progress(where, flags, rev=rev, quiet=quiet) as (index, display):
+            report = _build_after_watch(index, display, arguments)
     except (KeyboardInterrupt, click.Abort) as stop:
-        note("\noutcrop: stopped; what was done is kept\n  → outcrop index goes on where it was")
+        note("\noutcrop: stopped; what was done is kept\n  → outcrop index continues from there")
         raise click.exceptions.Exit(outcome(KeyboardInterrupt()).exit) from stop
-    if as_json:
-        show_json(result)
-    elif not quiet:
-        for line in build_lines(result, verbose=verbose):
-            show(line)
+    if as_json or not quiet:
+        show_result(report, as_json, build_lines(report, verbose=verbose))
 
 
-def _build_in_turn(index: Index, display: Display, arguments: dict[str, Any]) -> BuildReport:
-    """Build; where a watch of this index is at it, wait until it has done what it does."""
-    told = False
+def _build_after_watch(index: Index, display: Display, arguments: dict[str, Any]) -> BuildReport:
+    """Build; while a watch of this index updates it, wait."""
+    waiting = False
     while True:
         try:
             return index.build(progress=display, **arguments)
         except StoreLocked:
-            # Imported here: only who is kept waiting needs it.
+            # Imported here: only a wait needs it.
             from outcrop.app import watch_lock
 
             watcher = watch_lock.read(index.store)
             if watcher is None:
                 raise
-            if not told:
+            if not waiting:
                 display.hide()
                 note(f"outcrop: process {watcher.process} watches this and is updating the index; waiting for it")
-            told = True
-        time.sleep(TURN_SECONDS)
+            waiting = True
+        time.sleep(RETRY_SECONDS)

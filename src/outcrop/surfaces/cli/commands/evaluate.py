@@ -1,4 +1,4 @@
-"""``outcrop eval``."""
+"""``outcrop eval`` and ``outcrop probe``."""
 
 from __future__ import annotations
 
@@ -8,29 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outcrop.core.model import Mode
 from outcrop.errors import UsageError
 from outcrop.surfaces.cli.options import (
-    Command,
-    branch_option,
+    MODES,
+    command,
     directory_option,
     json_option,
     open_index,
-    rev_option,
-    show_json,
+    result_options,
+    revision_options,
+    show_result,
     space_options,
 )
-from outcrop.surfaces.cli.progress import progress
-from outcrop.surfaces.cli.terminal import show
+from outcrop.surfaces.cli.progress import open_with_progress
 from outcrop.surfaces.render import columns, counted, duration, harmless_line
 
 if TYPE_CHECKING:
+    from outcrop.evaluation.probe import Probe, ProbeRank
     from outcrop.evaluation.results import AskedQuestion, Evaluation, MissingLabel, ResultRow
-from outcrop.surfaces.cli.options import embedder_options
-
-if TYPE_CHECKING:
-    from outcrop.evaluation.probe import Column, Probe, ProbeRank
-
 
 EVAL_EXAMPLES = """
 outcrop eval questions.jsonl
@@ -40,16 +35,11 @@ outcrop eval qrels.txt --topics topics.tsv --mode hybrid --mode keyword
 outcrop eval questions.jsonl --json | jq '.rows[] | {embedder, mode, ndcg: .ndcg.mean}'
 """
 
-# Of a long list, as many are named; --json has them all.
+# Of a long list, so many are named; --json has them all.
 NAMED = 5
 
 
-@click.command(
-    "eval",
-    cls=Command,
-    examples=EVAL_EXAMPLES,
-    short_help="Measure retrieval on questions of your own.",
-)
+@command("eval", EVAL_EXAMPLES)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--topics", type=click.Path(path_type=Path), metavar="FILE", help="The questions of TREC judgements.")
 @click.option(
@@ -57,18 +47,11 @@ NAMED = 5
     "embedders",
     multiple=True,
     metavar="NAME[=MODEL[@DIM]]",
-    help="Measure this embedder, on a copy where the index has none of its vectors. Repeatable.",
+    help="Measure this embedder, on a copy if the index has none of its vectors. Repeatable.",
 )
-@click.option(
-    "--mode",
-    "modes",
-    multiple=True,
-    type=click.Choice([mode.value for mode in (Mode.HYBRID, Mode.SEMANTIC, Mode.KEYWORD)]),
-    help="Measure this mode only. Repeatable.",
-)
-@click.option("--per-query", is_flag=True, help="Show how each question went, the worst first.")
-@rev_option
-@branch_option
+@click.option("--mode", "modes", multiple=True, type=click.Choice(MODES), help="Measure only this mode. Repeatable.")
+@click.option("--per-query", is_flag=True, help="Show the result of each question, the worst first.")
+@revision_options
 @json_option
 @directory_option
 @space_options
@@ -86,32 +69,26 @@ def eval_command(
     """Measure retrieval on questions of your own.
 
     FILE has a line for each question, with what answers it: {"query": "…", "relevant": ["src/net.py", "a.md#Retries"]},
-    or holds TREC judgements (qrels), whose questions --topics names.
+    or holds TREC judgements (qrels), whose questions are in --topics.
 
-    The first row is what answers you today; the others are compared with it, and a difference that other questions
-    could turn round is said to be chance. What is embedded for this is thrown away: your index is only read.
+    The first row is what answers you today; the others are compared with it, and the table says where a difference may
+    be chance. What is embedded for this is thrown away: your index is only read.
     """
-    with (
-        progress() as display,
-        open_index(directory, _settings(flags, embedders), rev=rev, before_asking=display.hide) as index,
-    ):
-        # Imported here because it brings numpy: `--help` and shell completion do without.
-        from outcrop.app.compare import MODES, compare
+    with open_with_progress(directory, _settings(flags, embedders), rev=rev) as (index, display):
+        # Imported here because it brings numpy: `--help` and shell completion do not need it.
+        from outcrop.app import compare
 
-        found = compare(index, file, topics=topics, embedders=embedders, modes=modes or MODES, progress=display)
-    if as_json:
-        show_json(found)
-    else:
-        for line in evaluation_lines(found, per_query=per_query):
-            show(line)
+        modes = modes or compare.MODES
+        found = compare.compare(index, file, topics=topics, embedders=embedders, modes=modes, progress=display)
+    show_result(found, as_json, evaluation_lines(found, per_query=per_query))
     if found.failures:
         raise click.exceptions.Exit(1)
 
 
 def _settings(flags: dict[str, Any], embedders: Sequence[str]) -> dict[str, Any]:
-    """The settings that a single embedder is opened with; several are made one by one."""
+    """The settings to open the index with; several embedders are made later, one by one."""
     if len(embedders) == 1:
-        # Imported here, as below.
+        # Imported here, as above.
         from outcrop.app.compare import parse
 
         name, model, dim = parse(embedders[0])
@@ -122,14 +99,13 @@ def _settings(flags: dict[str, Any], embedders: Sequence[str]) -> dict[str, Any]
     for option in ("model", "dim"):
         if embedders and flags.get(option) is not None:
             raise UsageError(
-                f"--{option} does not say which of the embedders it is for",
+                f"--{option} does not say which embedder it is for",
                 "Name each with its own: --embedder NAME=MODEL@DIM",
             )
     return flags
 
 
 def evaluation_lines(found: Evaluation, *, per_query: bool = False) -> Iterator[str]:
-    """The measurement, as lines for a person."""
     total = counted(found.by_file + found.by_passage, "question")
     yield f"{total} of {harmless_line(found.file)}, judged {_judged(found)}"
     yield ""
@@ -152,18 +128,9 @@ def _judged(found: Evaluation) -> str:
 def _table(rows: Sequence[ResultRow]) -> Iterator[str]:
     table = [("embedder", "mode", "NDCG@10", "95 %", "recall@10", "MRR@10", "NDCG@10 against the first")]
     for row in rows:
-        low, high = row.ndcg.low, row.ndcg.high
-        table.append(
-            (
-                harmless_line(row.embedder or "–"),
-                row.mode,
-                f"{row.ndcg.mean:.3f}",
-                f"{low:.2f}–{high:.2f}" if row.ndcg.count > 1 else "–",
-                f"{row.recall:.3f}",
-                f"{row.mrr:.3f}",
-                _against(row),
-            )
-        )
+        interval = f"{row.ndcg.low:.2f}–{row.ndcg.high:.2f}" if row.ndcg.count > 1 else "–"
+        means = f"{row.ndcg.mean:.3f}", interval, f"{row.recall:.3f}", f"{row.mrr:.3f}"
+        table.append((harmless_line(row.embedder or "–"), row.mode, *means, _against(row)))
     yield from columns(table, right={2, 4, 5})
 
 
@@ -182,23 +149,23 @@ def _notes(found: Evaluation) -> Iterator[str]:
     for each in found.embedded:
         if each.passages:
             took = f"{counted(each.passages, 'passage')} in {duration(each.seconds)}"
-            yield f"{harmless_line(each.embedder)}: embedded {took} for this, kept nothing"
+            yield f"{harmless_line(each.embedder)}: embedded {took} for this, and kept nothing"
     for failure in found.failures:
         yield f"{harmless_line(failure.embedder)}: not measured: {harmless_line(failure.reason)}"
     if found.missing:
         yield f"not in this index, and not counted: {counted(len(found.missing), 'label')}"
         yield from _missing(found.missing)
     for ids, why in (
-        (found.left_out, "left out, as the index holds no answer to it"),
-        (found.without_answer, "left out, as nothing is judged relevant"),
-        (found.without_topic, "left out, as no topic says what was asked"),
+        (found.left_out, "left out, because the index holds no answer"),
+        (found.without_answer, "left out, because nothing is judged relevant"),
+        (found.without_topic, "left out, because no topic has the question"),
     ):
         if ids:
             yield f"{why}: {counted(len(ids), 'question')} ({_listed(ids)})"
     if found.not_judged:
-        yield f"topics that are not judged: {found.not_judged:,}"
+        yield f"topics without a judgement: {found.not_judged:,}"
     if found.passed_over:
-        yield "the questions are indexed themselves: their own passages do not count (.outcropignore: leave them out)"
+        yield "the file of questions is indexed itself; its passages do not count (to leave it out: .outcropignore)"
     if found.stale:
         yield "the index is behind its source → outcrop index"
 
@@ -216,7 +183,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _question(asked: AskedQuestion, rows: Sequence[ResultRow]) -> Iterator[str]:
-    """One question: its figure in the first row, where its answers came there, and what the others made of it."""
+    """One question: its result and the places of its answers in the first row, and its results in the others."""
     if not asked.results:
         return
     first = asked.results[0]
@@ -245,39 +212,27 @@ outcrop probe --notebook fit.ipynb --question "how are outliers treated" --expec
 """
 
 
-@click.command(
-    "probe",
-    cls=Command,
-    examples=PROBE_EXAMPLES,
-    short_help="Test whether a passage is found by its meaning.",
-)
+@command("probe", PROBE_EXAMPLES)
 @click.option("--notebook", type=click.Path(path_type=Path), metavar="FILE", help="A notebook of your own.")
-@click.option("--question", metavar="TEXT", help="What to ask it, in other words than the answer's.")
-@click.option("--expect", metavar="TEXT", help="A piece of the cell that answers.")
-@json_option
-@directory_option
-@embedder_options
+@click.option("--question", metavar="TEXT", help="The question, in other words than the answer's.")
+@click.option("--expect", metavar="TEXT", help="A part of the cell that answers.")
+@result_options
 def probe_command(
     notebook: Path | None, question: str | None, expect: str | None, as_json: bool, directory: Path, **flags: Any
 ) -> None:
     """Test whether a passage is found by its meaning.
 
-    One notebook is indexed cell by cell, in memory, and asked a question that shares no words with its answer: once
-    with every embedder that is available, and once by words alone. Fails when a real model does not put the cell first.
+    It indexes one notebook cell by cell, in memory, and asks a question that shares no words with its answer: with each
+    embedder that is available, and by words alone. It fails when a real model does not put the right cell first.
     """
     with open_index(directory, flags) as index:
         found = index.probe(notebook, question, expect)
-    if as_json:
-        show_json(found)
-    else:
-        for line in probe_lines(found):
-            show(line)
+    show_result(found, as_json, probe_lines(found))
     if not found.passed:
         raise click.exceptions.Exit(1)
 
 
 def probe_lines(found: Probe) -> Iterator[str]:
-    """What each embedder did, as lines for a person."""
     yield f"question  {harmless_line(found.question)}"
     yield f"expected  cell {found.cell + 1} of {found.cells}: {harmless_line(found.expected)}"
     yield ""
@@ -295,28 +250,24 @@ def probe_lines(found: Probe) -> Iterator[str]:
     yield _summary(found)
 
 
-def _numbers(place: ProbeRank | None) -> tuple[str, str, str]:
-    if place is None:
+def _numbers(found: ProbeRank | None) -> tuple[str, str, str]:
+    if found is None:
         return "–", "–", "–"
-    rank = "not found" if place.rank is None else str(place.rank)
-    score, other = ("–" if each is None else f"{each:.4f}" for each in (place.score, place.other))
+    rank = "not found" if found.rank is None else str(found.rank)
+    score, other = ("–" if each is None else f"{each:.4f}" for each in (found.score, found.other))
     return rank, score, other
 
 
-def _control(place: ProbeRank) -> str:
-    if place.rank == 1:
+def _control(found: ProbeRank) -> str:
+    if found.rank == 1:
         return "finds it too"
-    return "does not find it" if place.rank is None else f"finds it in place {place.rank}"
+    return "does not find it" if found.rank is None else f"finds it in place {found.rank}"
 
 
 def _summary(found: Probe) -> str:
     failed = [each.embedder for each in found.columns if each.passed is False]
     if failed:
         return f"FAILED: {', '.join(failed)}"
-    if not any(_is_proof(each) for each in found.columns):
-        return "no real model was asked: this proves the pipeline and nothing about meaning"
+    if not any(each.means and each.passed is True for each in found.columns):
+        return "no real model was tested: this proves the pipeline and nothing about meaning"
     return "OK"
-
-
-def _is_proof(column: Column) -> bool:
-    return column.means and column.passed is True

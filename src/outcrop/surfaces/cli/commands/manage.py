@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +9,17 @@ import click
 
 from outcrop.errors import UsageError
 from outcrop.surfaces.cli.options import (
-    Command,
-    branch_option,
     color_option,
-    directory_option,
-    embedder_options,
-    json_option,
+    command,
     open_index,
-    rev_option,
-    show_json,
+    result_options,
+    revision_options,
+    show_result,
+    verbose_option,
+    yes_option,
 )
 from outcrop.surfaces.cli.report_view import catalog_lines, status_lines
-from outcrop.surfaces.cli.terminal import is_terminal, note, paint, show
+from outcrop.surfaces.cli.terminal import choose_paint, confirm
 from outcrop.surfaces.render import size
 
 STATUS_EXAMPLES = """
@@ -39,52 +37,36 @@ outcrop clear --all
 """
 
 
-@click.command(
-    "status", cls=Command, examples=STATUS_EXAMPLES, short_help="Show what is indexed, where, and how current it is."
-)
-@click.option("--verbose", "-v", is_flag=True, help="Name everything that was left out, and why.")
-@click.option("--catalog", "whole", is_flag=True, help="Show how much there is of each kind, project and folder.")
-@rev_option
-@branch_option
-@json_option
+@command("status", STATUS_EXAMPLES)
+@verbose_option
+@click.option("--catalog", "as_catalog", is_flag=True, help="Show how much there is of each kind, project and folder.")
+@revision_options
 @color_option
-@directory_option
-@embedder_options
+@result_options
 def status_command(
-    verbose: bool, whole: bool, rev: str | None, as_json: bool, color: str, directory: Path, **flags: Any
+    verbose: bool, as_catalog: bool, rev: str | None, as_json: bool, color: str, directory: Path, **flags: Any
 ) -> None:
-    """Show what is indexed, where, and how current it is. Sends nothing, loads no model."""
+    """Show what is indexed, where, and whether it is current. Sends nothing, loads no model."""
+    paint = choose_paint(color)
     with open_index(directory, flags, rev=rev) as index:
-        if whole:
-            # Imported here: the plain status does without.
+        if as_catalog:
+            # Imported here: the plain status does not need it.
             from outcrop.app.catalog import catalog
 
             found = catalog(index.store, index.source, index.embedder)
-            if as_json:
-                show_json(found)
-                return
-            lines = catalog_lines(found, paint(color), verbose=verbose)
+            show_result(found, as_json, catalog_lines(found, paint, verbose=verbose))
         else:
             status = index.status()
-            if as_json:
-                show_json(status)
-                return
-            lines = status_lines(status, paint(color), verbose=verbose)
-        for line in lines:
-            show(line)
+            show_result(status, as_json, status_lines(status, paint, verbose=verbose))
 
 
-@click.command(
-    "clear", cls=Command, examples=CLEAR_EXAMPLES, short_help="Remove a corpus, a project, a space, or the whole index."
-)
+@command("clear", CLEAR_EXAMPLES)
 @click.option("--corpus", metavar="NAME", help="Remove this corpus.")
 @click.option("--project", metavar="NAME", help="Remove this imported project.")
 @click.option("--space", metavar="ID", help="Remove the vectors of this space, as outcrop status names it.")
 @click.option("--all", "everything", is_flag=True, help="Remove the whole index.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@json_option
-@directory_option
-@embedder_options
+@yes_option
+@result_options
 def clear_command(
     corpus: str | None,
     project: str | None,
@@ -95,24 +77,16 @@ def clear_command(
     directory: Path,
     **flags: Any,
 ) -> None:
-    """Remove a corpus, a project, a space, or the whole index. The files it was made from are not touched."""
-    chosen = [
-        text
-        for text, given in (
-            (f"corpus {corpus}", corpus),
-            (f"project {project}", project),
-            (f"space {space}", space),
-            ("everything", everything),
-        )
-        if given
-    ]
+    """Remove a corpus, a project, a space, or the whole index. The files that it was made from stay."""
+    given = {"corpus": corpus, "project": project, "space": space}
+    chosen = [f"{noun} {name}" for noun, name in given.items() if name] + ["everything"] * everything
     if len(chosen) != 1:
         raise UsageError(
             "clear takes exactly one of --corpus, --project, --space and --all", "outcrop status shows what there is."
         )
     with open_index(directory, flags) as index:
         if not yes:
-            _ask(chosen[0], index.source.root)
+            confirm(f"Remove {chosen[0]} from the index of {index.source.root}?")
         if project:
             # Imported here because it brings all that indexing needs.
             from outcrop.projects import service
@@ -120,16 +94,4 @@ def clear_command(
             freed = service.remove(index, project)
         else:
             freed = index.clear(corpus=corpus, space=space)
-    if as_json:
-        show_json({"freed": freed})
-    else:
-        show(f"removed {chosen[0]}, {size(freed)} freed")
-
-
-def _ask(what: str, root: Path) -> None:
-    """Go on only with a yes."""
-    if not is_terminal(sys.stdin):
-        raise UsageError(f"nobody is there to confirm that {what} is removed", "Add --yes.")
-    if not click.confirm(f"Remove {what} from the index of {root}?", err=True):
-        note("nothing was removed")
-        raise click.exceptions.Exit(1)
+    show_result({"freed": freed}, as_json, [f"removed {chosen[0]}, {size(freed)} freed"])

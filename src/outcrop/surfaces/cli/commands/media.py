@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outcrop.errors import UsageError
-from outcrop.surfaces.cli.options import Command, directory_option, embedder_options, json_option, open_index, show_json
-from outcrop.surfaces.cli.progress import Display, progress
-from outcrop.surfaces.cli.terminal import note, show
-from outcrop.surfaces.render import clock, columns, counted, harmless_line, size
+from outcrop.surfaces.cli.options import command, result_options, show_result
+from outcrop.surfaces.cli.progress import Display, open_with_progress
+from outcrop.surfaces.cli.report_view import skipped_lines
+from outcrop.surfaces.cli.terminal import note
+from outcrop.surfaces.render import clock, columns, harmless_line, size
 
 if TYPE_CHECKING:
     from outcrop.app.index import Index
@@ -26,122 +27,93 @@ outcrop media verify ~/Downloads/video.mp4 --manifest media/keynote.json
 outcrop media list
 """
 
+_HELP = "outcrop media --help"
 
-@click.command(
-    "media",
-    cls=Command,
-    examples=EXAMPLES,
-    short_help="List, add or check recordings that lie elsewhere.",
-)
+# What add takes, with the name of its option.
+_DETAILS = {
+    "text": "transcript",
+    "to": "to",
+    "file": "file",
+    "sha3": "sha3",
+    "size": "bytes",
+    "mime": "mime",
+    "replace": "force",
+}
+_NONE = "there are no media manifests here; outcrop media add writes one"
+
+
+@command("media", EXAMPLES)
 @click.argument("action", type=click.Choice(["list", "add", "verify"]))
 @click.argument("items", nargs=-1, metavar="[FILE|URI|MANIFEST]...")
-@click.option("--transcript", type=click.Path(path_type=Path), metavar="FILE", help="add: the text to be indexed.")
-@click.option("--to", metavar="PATH", help="add: where the manifest goes, below media.")
+@click.option("--transcript", "text", type=click.Path(path_type=Path), metavar="FILE", help="add: the text to index.")
+@click.option("--to", metavar="PATH", help="add: where to write the manifest, below media.")
 @click.option(
     "--file", type=click.Path(path_type=Path), metavar="FILE", help="add: a local copy of the URI, for hash and size."
 )
 @click.option("--sha3", metavar="HEX", help="add: the SHA3-256 of a URI without a local copy.")
-@click.option("--bytes", "bytes_", type=click.IntRange(0), metavar="N", help="add: its size.")
-@click.option("--mime", metavar="TYPE", help="add: the media type, where the name does not tell.")
-@click.option("--force", is_flag=True, help="add: replace a manifest that is there already.")
+@click.option("--bytes", "size", type=click.IntRange(0), metavar="N", help="add: its size.")
+@click.option("--mime", metavar="TYPE", help="add: the media type, if the name does not show it.")
+@click.option("--force", "replace", is_flag=True, help="add: replace a manifest that exists.")
 @click.option("--manifest", metavar="PATH", help="verify: the manifest to check against.")
-@json_option
-@directory_option
-@embedder_options
+@result_options
 def media_command(
-    action: str,
-    items: tuple[str, ...],
-    transcript: Path | None,
-    to: str | None,
-    file: Path | None,
-    sha3: str | None,
-    bytes_: int | None,
-    mime: str | None,
-    force: bool,
-    manifest: str | None,
-    as_json: bool,
-    directory: Path,
-    **flags: Any,
+    action: str, items: tuple[str, ...], manifest: str | None, as_json: bool, directory: Path, **flags: Any
 ) -> None:
-    """List, add or check recordings that lie elsewhere.
+    """List, add or check recordings that are kept elsewhere.
 
-    add writes a manifest with hash, size and type of a file, or of a URI whose copy --file names; nothing is ever
-    downloaded. verify compares files with their manifests before they are used, and fails if one differs; without a
-    file it checks every asset whose URI is a file of this machine. list shows what there are manifests of.
+    add writes a manifest with hash, size and type of a file, or of a URI with a copy in --file; nothing is ever
+    downloaded. verify compares files with their manifests before you use them, and fails if one differs; without a
+    file it checks every asset whose URI is a file on this machine. list shows every manifest.
     """
-    only_add = {
-        "--transcript": transcript,
-        "--to": to,
-        "--file": file,
-        "--sha3": sha3,
-        "--bytes": bytes_,
-        "--mime": mime,
-    }
-    chosen = [name for name, value in only_add.items() if value is not None] + ["--force"] * force
-    if action != "add" and chosen:
-        raise UsageError(f"{chosen[0]} belongs to add", "outcrop media --help")
+    details = {name: flags.pop(name) for name in _DETAILS}
+    given = [f"--{option}" for name, option in _DETAILS.items() if details[name] not in (None, False)]
+    if action != "add" and given:
+        raise UsageError(f"{given[0]} belongs to add", _HELP)
     if action != "verify" and manifest is not None:
-        raise UsageError("--manifest belongs to verify", "outcrop media --help")
-    with progress(quiet=as_json) as display, open_index(directory, flags, before_asking=display.hide) as index:
+        raise UsageError("--manifest belongs to verify", _HELP)
+    with open_with_progress(directory, flags, quiet=as_json) as (index, display):
         if action == "list":
             _list(index, items, as_json)
         elif action == "verify":
             _verify(index, items, manifest, as_json, display)
+        elif len(items) != 1 or details["text"] is None:
+            raise UsageError("add takes one file or URI and its --transcript", _HELP)
         else:
-            # Imported here, as what follows: `--help` and shell completion do without.
-            from outcrop.media.add import add_media
+            _add(index, items[0], details, as_json, display)
 
-            if len(items) != 1 or transcript is None:
-                raise UsageError("add takes one file or URI and its --transcript", "outcrop media --help")
-            added = add_media(
-                index,
-                items[0],
-                transcript,
-                to=to,
-                file=file,
-                mime=mime,
-                sha3=sha3,
-                size=bytes_,
-                replace=force,
-                progress=display,
-            )
-            display.hide()
-            if added.remark:
-                note(f"outcrop: {harmless_line(added.remark)}")
-            if as_json:
-                show_json({"path": added.path, "manifest": added.manifest, "remark": added.remark})
-            else:
-                one = added.manifest
-                show(f"wrote {harmless_line(added.path)}: {one.mime}, {size(one.bytes)}, SHA3-256 {one.sha3[:12]}…")
+
+def _add(index: Index, asset: str, details: dict[str, Any], as_json: bool, display: Display) -> None:
+    # Imported here, as what follows: `--help` and shell completion do not need it.
+    from outcrop.media.add import add_media
+
+    added = add_media(index, asset, **details, progress=display)
+    display.hide()
+    if added.remark:
+        note(f"outcrop: {harmless_line(added.remark)}")
+    one = added.manifest
+    line = f"wrote {harmless_line(added.path)}: {one.mime}, {size(one.bytes)}, SHA3-256 {one.sha3[:12]}…"
+    show_result({"path": added.path, "manifest": one, "remark": added.remark}, as_json, [line])
 
 
 def _list(index: Index, items: Sequence[str], as_json: bool) -> None:
     from outcrop.media.assets import list_media
 
     if items:
-        raise UsageError("list takes no files", "outcrop media --help")
+        raise UsageError("list takes no files", _HELP)
     found = list_media(index)
-    if as_json:
-        show_json({"assets": found.assets, "skipped": found.skipped})
-        return
-    for line in media_lines(found):
-        show(line)
+    show_result({"assets": found.assets, "skipped": found.skipped}, as_json, media_lines(found))
 
 
 def media_lines(found: Assets) -> Iterator[str]:
-    """Every asset, and what is wrong with the other manifests."""
     if not found.assets and not found.skipped:
-        yield "there are no media manifests here; outcrop media add writes one"
+        yield _NONE
     rows = []
     for asset in found.assets:
         one = asset.manifest
         length = clock(asset.seconds) if asset.seconds is not None else "-"
         rows.append((harmless_line(asset.path), one.mime, size(one.bytes), length, harmless_line(one.uri)))
     yield from columns(rows, right={2, 3})
-    if found.skipped:
-        yield f"left out {counted(len(found.skipped), 'file')}:"
-        for item in found.skipped:
-            yield f"  {harmless_line(item.path)}: {harmless_line(item.detail or item.reason)}"
+    yield from skipped_lines(found.skipped, "left out", "file", reasons=False)
 
 
 def _verify(index: Index, items: Sequence[str], manifest: str | None, as_json: bool, display: Display) -> None:
@@ -149,13 +121,10 @@ def _verify(index: Index, items: Sequence[str], manifest: str | None, as_json: b
 
     checked = verify_all(index, items, manifest, display)
     display.hide()
-    if as_json:
-        show_json({"checked": checked})
-    else:
-        for each in checked:
-            word = {True: "ok", False: "FAILED", None: "elsewhere"}[each.ok]
-            show("  ".join(harmless_line(part) for part in (word, each.file, each.detail) if part))
-        if not checked:
-            show("there are no media manifests here; outcrop media add writes one")
+    words = {True: "ok", False: "FAILED", None: "elsewhere"}
+    lines = [
+        "  ".join(harmless_line(part) for part in (words[each.ok], each.file, each.detail) if part) for each in checked
+    ]
+    show_result({"checked": checked}, as_json, lines or [_NONE])
     if any(each.ok is False for each in checked):
         raise click.exceptions.Exit(1)

@@ -12,17 +12,10 @@ import click
 from outcrop.core.model import Kind
 from outcrop.core.reports import ProjectReport, ProjectStatus
 from outcrop.errors import OutcropError, UsageError
-from outcrop.surfaces.cli.options import (
-    Command,
-    color_option,
-    directory_option,
-    embedder_options,
-    json_option,
-    open_index,
-    show_json,
-)
-from outcrop.surfaces.cli.progress import Display, progress
-from outcrop.surfaces.cli.terminal import Paint, note, paint, show
+from outcrop.surfaces.cli.options import color_option, command, complete_kind, open_index, result_options, show_result
+from outcrop.surfaces.cli.progress import Display, open_with_progress
+from outcrop.surfaces.cli.report_view import skipped_lines
+from outcrop.surfaces.cli.terminal import Paint, choose_paint, note
 from outcrop.surfaces.render import columns, counted, duration, harmless_line, message, size
 
 if TYPE_CHECKING:
@@ -44,23 +37,15 @@ outcrop projects remove museum
 """
 
 ACTIONS = ("list", "refresh", "remove")
+_NONE = "no projects → outcrop import-project PEER"
 
 
-def _kinds(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    return [kind for kind in Kind if kind.startswith(incomplete)]
-
-
-@click.command(
-    "import-project",
-    cls=Command,
-    examples=IMPORT_EXAMPLES,
-    short_help="Bring in another repository or a Python package.",
-)
+@command("import-project", IMPORT_EXAMPLES)
 @click.argument("peer", type=click.Path(path_type=Path), required=False)
 @click.option("--as", "name", metavar="NAME", help="Call it NAME here.")
-@click.option("--kind", metavar="KIND", shell_complete=_kinds, help="All of it counts as this kind here, as in api.")
-@click.option("--path", multiple=True, metavar="GLOB", help="Only paths of it that match. Repeatable.")
-@click.option("--build", is_flag=True, help="First bring its own index up to date, there, with the embedder set here.")
+@click.option("--kind", metavar="KIND", shell_complete=complete_kind, help="Index all of it as this kind, such as api.")
+@click.option("--path", multiple=True, metavar="GLOB", help="Only paths that match. Repeatable.")
+@click.option("--build", is_flag=True, help="First update its own index, there, with the embedder that is set here.")
 @click.option(
     "--python", "packages", multiple=True, metavar="PACKAGE", help="An installed package instead. Repeatable."
 )
@@ -68,11 +53,9 @@ def _kinds(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     "--python-executable",
     type=click.Path(path_type=Path),
     metavar="PYTHON",
-    help="The python program, or the folder of the environment, whose packages are meant.",
+    help="The python program, or the folder of the environment, that has the packages.",
 )
-@json_option
-@directory_option
-@embedder_options
+@result_options
 def import_project_command(
     peer: Path | None,
     name: str | None,
@@ -85,25 +68,25 @@ def import_project_command(
     directory: Path,
     **flags: Any,
 ) -> None:
-    """Bring in another repository or a Python package, as a project of this index.
+    """Import another repository or a Python package, as a project of this index.
 
     PEER is a Fossil repository, a folder of a git repository, a plain folder, or a folder of exported vectors. It is
-    read from its own index, with its own vectors: no model is asked, and nothing in it is changed. Its vectors have to
-    be of the embedder that is set here.
+    read from its own index, with its own vectors: no model is used, and nothing in it is changed. The embedder that is
+    set here must be the one that made its vectors.
 
-    With --python, signature and docstring of each public name of an installed package are read from its source, which
-    is never imported or run, and embedded here; stdlib is the standard library.
+    With --python, signature and docstring of each public name of an installed package are read from its source and
+    embedded here; the package is never imported or run. stdlib is the standard library.
     """
     if (peer is None) == (not packages):
         raise UsageError("import-project takes either PEER or --python PACKAGE", "Name a repository, or a package")
     if packages and (kind or path or build):
-        raise UsageError("--kind, --path and --build are of a PEER, not of a package", "Leave them out")
+        raise UsageError("--kind, --path and --build are for a PEER, not for a package", "Leave them out")
     if python_executable and not packages:
-        raise UsageError("--python-executable says whose packages are meant", "Name one: --python PACKAGE")
+        raise UsageError("--python-executable needs a package", "Name one: --python PACKAGE")
     if name and len(packages) > 1:
-        raise UsageError("one name cannot be that of several packages", "Import one at a time with --as")
-    with progress() as display, open_index(directory, flags, before_asking=display.hide) as index:
-        # Imported here because it brings all that indexing needs: `--help` does without.
+        raise UsageError("several packages cannot have one name", "Import one at a time with --as")
+    with open_with_progress(directory, flags) as (index, display):
+        # Imported here because it brings all that indexing needs: `--help` does not need it.
         from outcrop.projects import service
 
         if peer is None:
@@ -119,46 +102,33 @@ def import_project_command(
             reports = [service.import_project(index, where, name=name, kind=wanted, paths=path, progress=display)]
         space = index.embedder.space.id
         behind = _behind(index, reports)
-    if as_json:
-        show_json({"projects": reports, "behind": behind})
-        return
-    for report in reports:
-        for line in import_lines(report, space):
-            show(line)
-    _name_those_behind(behind)
+    lines = [line for report in reports for line in import_lines(report, space)]
+    show_result({"projects": reports, "behind": behind}, as_json, lines + _behind_lines(behind))
 
 
-@click.command(
-    "projects", cls=Command, examples=PROJECTS_EXAMPLES, short_help="List, refresh or remove imported projects."
-)
+@command("projects", PROJECTS_EXAMPLES)
 @click.argument("action", type=click.Choice(ACTIONS), default="list")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@json_option
 @color_option
-@directory_option
-@embedder_options
+@result_options
 def projects_command(
     action: str, names: tuple[str, ...], as_json: bool, color: str, directory: Path, **flags: Any
 ) -> None:
     """List, refresh or remove imported projects.
 
-    list says of each where it came from, and whether it has all that its peer has now. refresh reads what changed in
-    the peers of these projects, or of all; what cannot be read stays as it is. remove takes projects out of this index;
-    their peers are not touched.
+    list shows where each project comes from, and whether it has everything that its peer has now. refresh reads what
+    changed in the peers of these projects, or of all; a project whose peer cannot be read stays as it is. remove
+    removes projects from this index; their peers are not changed.
     """
-    with progress() as display, open_index(directory, flags, before_asking=display.hide) as index:
-        # Imported here because it brings all that indexing needs: `--help` does without.
+    with open_with_progress(directory, flags) as (index, display):
+        # Imported here because it brings all that indexing needs: `--help` does not need it.
         from outcrop.projects import service
 
         if action == "list":
             if names:
                 raise UsageError("list takes no names", f"Did you mean: outcrop projects refresh {names[0]}?")
             found = service.listing(index)
-            if as_json:
-                show_json({"projects": found})
-            else:
-                for line in listing_lines(found, paint(color)):
-                    show(line)
+            show_result({"projects": found}, as_json, listing_lines(found, choose_paint(color)))
         elif action == "refresh":
             if _refresh(index, names, display, as_json):
                 raise click.exceptions.Exit(1)
@@ -167,7 +137,7 @@ def projects_command(
 
 
 def _refresh(index: Index, names: Sequence[str], display: Display, as_json: bool) -> bool:
-    """Read peers again, each whatever becomes of the others. Returns whether any of them failed."""
+    """Read peers again; one that fails does not stop the others. Returns whether any failed."""
     from outcrop.projects import service
 
     wanted = [service.project_named(index, name).name for name in dict.fromkeys(names)]
@@ -182,29 +152,22 @@ def _refresh(index: Index, names: Sequence[str], display: Display, as_json: bool
             failed[name] = str(error)
             note(message(error))
     behind = _behind(index, reports)
-    if as_json:
-        show_json({"projects": reports, "failed": failed, "behind": behind})
-    else:
-        for report in reports:
-            for line in refresh_lines(report):
-                show(line)
-        _name_those_behind(behind)
-        if not wanted:
-            show("no projects → outcrop import-project PEER")
+    lines = [line for report in reports for line in refresh_lines(report)]
+    lines += _behind_lines(behind) if wanted else [_NONE]
+    show_result({"projects": reports, "failed": failed, "behind": behind}, as_json, lines)
     return bool(failed)
 
 
 def _behind(index: Index, reports: Sequence[ProjectReport]) -> dict[str, str]:
-    """Why projects that were just read are not all that their peers have: these were not indexed since they changed."""
+    """Why projects that were just read lack something that their peers have: the peers have to be indexed first."""
     from outcrop.projects import service
 
     found = service.listing(index, [report.name for report in reports])
     return {status.name: status.reason for status in found if status.reason is not None}
 
 
-def _name_those_behind(behind: Mapping[str, str]) -> None:
-    for name, reason in behind.items():
-        show(f"{name}: {harmless_line(reason)}")
+def _behind_lines(behind: Mapping[str, str]) -> list[str]:
+    return [f"{name}: {harmless_line(reason)}" for name, reason in behind.items()]
 
 
 def _remove(index: Index, names: Sequence[str], as_json: bool) -> None:
@@ -215,15 +178,12 @@ def _remove(index: Index, names: Sequence[str], as_json: bool) -> None:
     for name in names:
         service.project_named(index, name)
     freed = {name: service.remove(index, name) for name in dict.fromkeys(names)}
-    if as_json:
-        show_json({"freed": sum(freed.values())})
-        return
-    for name, number in freed.items():
-        show(f"removed project {name}, {size(number)} freed")
+    lines = [f"removed project {name}, {size(number)} freed" for name, number in freed.items()]
+    show_result({"freed": sum(freed.values())}, as_json, lines)
 
 
 def _build_there(index: Index, peer: Path, flags: dict[str, Any], display: Display) -> None:
-    """Bring a peer's index up to date with the embedder that is set here; one of another space is left alone."""
+    """Update a peer's index with the embedder that is set here, unless it has vectors of another space."""
     from outcrop.projects import peer as peers
 
     there = {"allow_remote": flags.get("allow_remote"), "secret_ref": flags.get("secret_ref")}
@@ -234,7 +194,7 @@ def _build_there(index: Index, peer: Path, flags: dict[str, Any], display: Displ
 
 
 def _kind(name: str | None) -> Kind | None:
-    # Imported here because it brings numpy, and `--help` does without.
+    # Imported here because it brings numpy: `--help` does not need it.
     from outcrop.search.query import filter_of
 
     kinds = filter_of(name, None, None, None).kinds
@@ -242,20 +202,18 @@ def _kind(name: str | None) -> Kind | None:
 
 
 def import_lines(report: ProjectReport, space: str) -> Iterator[str]:
-    """What an import did."""
     origin = f"{report.item} of {report.peer}" if report.item else f"{report.type} {report.peer}"
     yield f"project {report.name}, from {harmless_line(origin)}"
-    how = f"{report.embedded:,} embedded" if report.item else "no model was asked"
+    how = f"{report.embedded:,} embedded" if report.item else "no model was used"
     yield (
         f"{counted(report.artifacts, 'artifact')}, {counted(report.chunks, 'chunk')} of {space}, {how} "
         f"({duration(report.seconds)})"
     )
-    yield from _skips(report)
+    yield from skipped_lines(report.skipped, "left out", "file")
     yield f"→ outcrop search --project {report.name} …"
 
 
 def refresh_lines(report: ProjectReport) -> Iterator[str]:
-    """What reading a peer again did."""
     instead = f" (instead of {report.replaced})" if report.replaced else ""
     if report.added or report.removed or report.embedded:
         embedded = f", {counted(report.embedded, 'chunk')} embedded" if report.embedded else ""
@@ -263,37 +221,19 @@ def refresh_lines(report: ProjectReport) -> Iterator[str]:
     else:
         what = f"up to date, {counted(report.artifacts, 'artifact')}"
     yield f"{report.name}{instead}: {what} ({duration(report.seconds)})"
-    yield from _skips(report)
-
-
-def _skips(report: ProjectReport) -> Iterator[str]:
-    if report.skipped:
-        yield f"left out {counted(len(report.skipped), 'file')}:"
-        for item in report.skipped:
-            detail = f" ({harmless_line(item.detail)})" if item.detail else ""
-            yield f"  {harmless_line(item.path)}: {item.reason}{detail}"
+    yield from skipped_lines(report.skipped, "left out", "file")
 
 
 def listing_lines(found: Sequence[ProjectStatus], paint: Paint) -> Iterator[str]:
-    """Every project, and after the table what is to be done about those that are not current."""
     if not found:
-        yield "no projects → outcrop import-project PEER"
+        yield _NONE
         return
     rows: list[tuple[str, ...]] = [("project", "artifacts", "chunks", "space", "read", "state", "from")]
     for each in found:
         read = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.imported))
         state = "current" if each.current else "see below"
-        rows.append(
-            (
-                each.name,
-                f"{each.artifacts:,}",
-                f"{each.chunks:,}",
-                each.space,
-                read,
-                state,
-                harmless_line(_origin(each)),
-            )
-        )
+        origin = harmless_line(_origin(each))
+        rows.append((each.name, f"{each.artifacts:,}", f"{each.chunks:,}", each.space, read, state, origin))
     yield from columns(rows, right={1, 2})
     for each in found:
         if each.reason:

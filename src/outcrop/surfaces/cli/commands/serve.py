@@ -1,4 +1,4 @@
-"""``outcrop serve``."""
+"""``outcrop serve`` and ``outcrop fossil``."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import click
 from outcrop.config.settings import NAMES, user_file
 from outcrop.errors import BadConfig, UsageError
 from outcrop.surfaces.cli.options import (
-    Command,
     branch_option,
-    directory_option,
-    embedder_options,
+    command,
+    index_options,
     open_index,
-    rev_option,
+    path_argument,
+    revision_options,
 )
 from outcrop.surfaces.cli.terminal import note, show
-from outcrop.surfaces.install.fossil_ext import check, install, script, uninstall
+from outcrop.surfaces.install.fossil_ext import check, install_ext, script, script_path, uninstall_ext
 from outcrop.surfaces.render import harmless_line
 
 SERVE_EXAMPLES = """
@@ -33,18 +33,16 @@ outcrop serve --host 0.0.0.0 --token-ref OUTCROP_PAGE_TOKEN
 SHORTEST_TOKEN = 16
 
 
-@click.command("serve", cls=Command, examples=SERVE_EXAMPLES, short_help="Serve the search page, its JSON API and MCP.")
-@click.argument("path", required=False, type=click.Path(path_type=Path))
-@click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST", help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Port; 0 for any that is free.")
+@command("serve", SERVE_EXAMPLES)
+@path_argument
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST", help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="The port; 0 for any free one.")
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser.")
-@click.option("--token", is_flag=True, help="Demand a token on this machine too, where others have accounts.")
-@click.option("--token-ref", metavar="NAME", help="Environment variable that holds the token (never the token).")
+@click.option("--token", is_flag=True, help="Require a token from this machine too, if other people use it.")
+@click.option("--token-ref", metavar="NAME", help="The environment variable that holds the token (never the token).")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Another name of this server. Repeatable.")
-@rev_option
-@branch_option
-@directory_option
-@embedder_options
+@revision_options
+@index_options
 def serve_command(
     path: Path | None,
     host: str,
@@ -59,15 +57,15 @@ def serve_command(
 ) -> None:
     """Serve the search page, its JSON API and MCP, until Ctrl-C.
 
-    Without anything else only this machine reaches it. On another address whoever comes needs a token: it is made up
-    and shown, unless an environment variable holds one.
+    By default only this machine reaches it. On another address every visitor needs a token: a new one is shown, unless
+    an environment variable holds one.
     """
-    # Imported here: a server takes longer to import than most commands run.
+    # Imported here: a server takes longer to import than most commands take to run.
     from outcrop.surfaces.web import server
     from outcrop.surfaces.web.app import BASE, make_app
     from outcrop.surfaces.web.auth import Authenticator, new_token
 
-    given = _given(token_ref)
+    given = _token_from(token_ref)
     with open_index(path or directory, flags, rev=rev) as index:
         listening = server.listen(host, port)
         secret = given or (new_token() if token or not listening.loopback else None)
@@ -76,15 +74,15 @@ def serve_command(
         address = f"{listening.address}{BASE}/search"
         shown = address if secret is None or given else f"{address}?token={secret}"
         if port is None and listening.port != server.PORT:
-            note(f"outcrop: port {server.PORT} is taken, so another one was chosen")
+            note(f"outcrop: port {server.PORT} is in use, so another port was chosen")
         if given:
-            note(f"outcrop: the token is the one that {token_ref} holds")
+            note(f"outcrop: the token is the value of {token_ref}")
 
         def ready() -> None:
             show(shown)
-            # Whoever started this reads the address from a pipe and waits for it.
+            # A program that started this may wait for the address in a pipe.
             sys.stdout.flush()
-            note(f"outcrop: {index.source.project}, MCP at {listening.address}/mcp; Ctrl-C ends it")
+            note(f"outcrop: {index.source.project}, MCP at {listening.address}/mcp; Ctrl-C stops it")
             if open_browser:
                 click.launch(shown)
 
@@ -92,8 +90,7 @@ def serve_command(
     note("outcrop: ended")
 
 
-def _given(name: str | None) -> str | None:
-    """The token that a variable holds."""
+def _token_from(name: str | None) -> str | None:
     if name is None:
         return None
     value = os.environ.get(name, "").strip()
@@ -102,7 +99,7 @@ def _given(name: str | None) -> str | None:
     if len(value) < SHORTEST_TOKEN or not value.isascii() or not value.isprintable() or " " in value:
         raise BadConfig(
             f"the token in {name} is too simple",
-            f"Take at least {SHORTEST_TOKEN} letters and digits, for example from: openssl rand -base64 24",
+            f"Use at least {SHORTEST_TOKEN} letters and digits, for example from: openssl rand -base64 24",
         )
     return value
 
@@ -113,49 +110,51 @@ outcrop fossil install-ext /srv/ext -C ~/museum/project.fossil
 outcrop fossil install-ext /srv/ext --uninstall
 """
 
-# Where the model's cache and the user's settings are.
-_CARRIED = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+# They say where the model's cache and the user's settings are.
+_INHERITED = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
 
-@click.command("fossil", cls=Command, examples=FOSSIL_EXAMPLES, short_help="Put the search page into a Fossil server.")
+@command("fossil", FOSSIL_EXAMPLES)
 @click.argument("action", type=click.Choice(["install-ext"]))
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--uninstall", "away", is_flag=True, help="Take it out again.")
+@click.option("--uninstall", "remove", is_flag=True, help="Remove it again.")
 @branch_option
-@directory_option
-@embedder_options
-def fossil_command(action: str, folder: Path, away: bool, branch: str | None, directory: Path, **flags: Any) -> None:
-    """Put the search page into a Fossil server.
+@index_options
+def fossil_command(action: str, folder: Path, remove: bool, branch: str | None, directory: Path, **flags: Any) -> None:
+    """Install the search page in a Fossil server.
 
-    DIR is the folder that the server gets as --extroot; the page is then at /ext/search. Each reader sees on it what
-    their capabilities open in Fossil. Run it as the user that the server runs as. The settings of the command line, of
-    the environment and of your own file hold for the page. With -C a repository is looked at, to say what visitors
-    will see of it.
+    DIR is the folder that the server gets as --extroot; the page is then at /ext/search. It shows each reader what
+    their capabilities in Fossil allow. Run this as the user that runs the server. The page uses the settings of this
+    command line, of the environment and of your own file. With -C REPOSITORY the command also says what visitors will
+    see of it.
     """
     if os.name == "nt":
-        raise UsageError("Fossil runs such pages on Unix only", "Use outcrop serve here")
-    if away:
-        gone = uninstall(folder)
-        show(f"removed {harmless_line(str(gone))}" if gone else "there was none")
+        raise UsageError("Fossil runs such pages only on Unix", "Use outcrop serve here")
+    path = script_path(folder)
+    shown = harmless_line(str(path))
+    if remove:
+        plan = uninstall_ext(folder)
+        plan.apply()
+        show(f"removed {shown}" if plan.changes else f"there is no {shown}")
         return
-    target = install(folder, script(_variables(flags), branch))
+    install_ext(folder, script(_variables(flags), branch)).apply()
     try:
-        check(target)
+        check(path)
     except BaseException:
-        uninstall(folder)
+        uninstall_ext(folder).apply()
         raise
-    show(f"wrote {harmless_line(str(target))}")
-    for line in _visible(directory, {**flags, "branch": branch}) if directory != Path() else ():
+    show(f"wrote {shown}")
+    for line in _visible_kinds(directory, {**flags, "branch": branch}) if directory != Path() else ():
         show(line)
-    # A server that root starts locks itself into the repository's folder, where the script is not to be found.
+    # A server that root starts is confined to the repository's folder, where it does not find the script.
     jail = " --nojail" if hasattr(os, "geteuid") and os.geteuid() == 0 else ""
-    note(f"  → fossil server{jail} --extroot {harmless_line(str(target.parent))} REPOSITORY, then /ext/search")
+    note(f"  → fossil server{jail} --extroot {harmless_line(str(path.parent))} REPOSITORY, then /ext/search")
 
 
 def _variables(flags: dict[str, Any]) -> dict[str, str]:
-    """The environment that the page gets: of ours what is set now, and what was said at the command line."""
+    """The environment of the page: what is set here now, and the options of the command line."""
     names = {f"OUTCROP_{name.upper()}" for name in NAMES}
-    made = {name: value for name, value in os.environ.items() if name in names or name in _CARRIED}
+    made = {name: value for name, value in os.environ.items() if name in names or name in _INHERITED}
     made.setdefault("HOME", str(Path.home()))
     if user_file().is_file():
         made["OUTCROP_CONFIG"] = str(user_file())
@@ -163,13 +162,13 @@ def _variables(flags: dict[str, Any]) -> dict[str, str]:
         if value not in (None, ()):
             text = "\n".join(value) if isinstance(value, tuple) else str(value)
             made[f"OUTCROP_{name.upper()}"] = str(value.absolute()) if isinstance(value, Path) else text
-    # One question is scored as it is read: threads of numpy's would only take the processor from the model.
+    # See ``options.open_index``.
     return made | {"OPENBLAS_NUM_THREADS": "1", "PYTHONUTF8": "1"}
 
 
-def _visible(directory: Path, flags: dict[str, Any]) -> Iterator[str]:
+def _visible_kinds(directory: Path, flags: dict[str, Any]) -> Iterator[str]:
     """What visitors of a repository will see of its index."""
-    # Imported here: only a repository that was named is looked at.
+    # Imported here: only -C needs it.
     from outcrop.core.model import Kind
     from outcrop.sources.fossil.capabilities import capabilities_of, may_see
     from outcrop.sources.fossil.source import FossilSource
@@ -177,13 +176,13 @@ def _visible(directory: Path, flags: dict[str, Any]) -> Iterator[str]:
 
     with open_index(directory, flags) as index:
         if not isinstance(index.source, FossilSource):
-            raise UsageError(f"{directory} is no Fossil repository", "Name one, or leave -C out")
+            raise UsageError(f"{directory} is not a Fossil repository", "Name one, or leave -C out")
         if not index.store.exists:
             yield "nothing is indexed there yet → outcrop index"
             return
         kinds = sorted(index.store.names().kinds)
         with opened(index.source.store_path()) as database:
-            for who in ("nobody", "anonymous"):
-                capabilities = capabilities_of(database, who)
+            for login in ("nobody", "anonymous"):
+                capabilities = capabilities_of(database, login)
                 seen = [kind for kind in kinds if may_see(capabilities, Kind(kind))]
-                yield f"{who} sees: {', '.join(seen) or 'nothing'}"
+                yield f"{login} sees: {', '.join(seen) or 'nothing'}"

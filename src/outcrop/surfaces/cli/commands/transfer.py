@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from outcrop.core.model import Skipped
 from outcrop.core.reports import ImportReport, NormaliseReport, SyncReport
-from outcrop.surfaces.cli.options import (
-    Command,
-    branch_option,
-    directory_option,
-    embedder_options,
-    json_option,
-    open_index,
-    show_json,
-)
-from outcrop.surfaces.cli.progress import progress
-from outcrop.surfaces.cli.terminal import show
+from outcrop.surfaces.cli.options import branch_option, command, open_index, path_argument, result_options, show_result
+from outcrop.surfaces.cli.progress import open_with_progress
+from outcrop.surfaces.cli.report_view import skipped_lines
 from outcrop.surfaces.render import counted, duration, harmless_line
 
 IMPORT_EXAMPLES = """
@@ -52,143 +43,95 @@ outcrop pull upstream
 outcrop pull https://example.org/project
 """
 
-path_argument = click.argument("path", type=click.Path(path_type=Path), required=False)
 remote_argument = click.argument("remote", required=False)
 
 
-@click.command(
-    "import",
-    cls=Command,
-    examples=IMPORT_EXAMPLES,
-    short_help="Fill the index from vectors that were made elsewhere.",
-)
+@command("import", IMPORT_EXAMPLES)
 @path_argument
 @branch_option
-@json_option
-@directory_option
-@embedder_options
+@result_options
 def import_command(path: Path | None, as_json: bool, directory: Path, **flags: Any) -> None:
-    """Fill the index from vectors that were made elsewhere. No model is asked.
+    """Fill the index with vectors that were made elsewhere. No model is used.
 
-    PATH is a repository, or a folder that `outcrop export` made. Afterwards `outcrop index` embeds only what no vector
-    came for.
+    PATH is a repository, or a folder that `outcrop export` made. Then `outcrop index` embeds only what has no vector
+    yet.
     """
-    # Imported here: help does without.
+    # Imported here: help does not need it.
     from outcrop.transfer.directory import is_export
 
-    folder = directory / path if path is not None and is_export(directory / path) else None
-    where = directory if folder is not None else _where(directory, path)
-    with progress(quiet=False) as display, open_index(where, flags, before_asking=display.hide) as index:
+    where = directory / (path or "")
+    folder = where if path is not None and is_export(where) else None
+    with open_with_progress(where if folder is None else directory, flags) as (index, display):
         report = index.import_blobs(folder, progress=display)
-    if as_json:
-        show_json(report)
-        return
-    for line in import_lines(report):
-        show(line)
+    show_result(report, as_json, import_lines(report))
 
 
-@click.command(
-    "normalize",
-    cls=Command,
-    examples=NORMALIZE_EXAMPLES,
-    short_help="Bring vectors and blobs of older tools to the present form.",
-)
+@command("normalize", NORMALIZE_EXAMPLES)
 @path_argument
-@json_option
-@directory_option
-@embedder_options
+@result_options
 def normalize_command(path: Path | None, as_json: bool, directory: Path, **flags: Any) -> None:
-    """Bring vectors and blobs of older tools to the present form. No model is asked.
+    """Convert vectors and blobs that older tools wrote. No model is used.
 
-    Vectors get length 1, blobs their header: older tools wrote vectors of any length and blobs without one. What is in
-    order already is left alone.
+    Vectors get length 1, and blobs get a header. What has that already is left alone.
     """
-    with open_index(_where(directory, path), flags) as index:
+    with open_index(directory / (path or ""), flags) as index:
         report = index.normalize()
-    if as_json:
-        show_json(report)
-        return
-    for line in normalise_lines(report):
-        show(line)
+    show_result(report, as_json, normalise_lines(report))
 
 
-@click.command(
-    "export",
-    cls=Command,
-    examples=EXPORT_EXAMPLES,
-    short_help="Lay the vectors out in a folder, or in the repository.",
-)
+@command("export", EXPORT_EXAMPLES)
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
 @branch_option
-@json_option
-@directory_option
-@embedder_options
+@result_options
 def export_command(folder: Path | None, as_json: bool, directory: Path, **flags: Any) -> None:
-    """Lay the vectors out in a folder, or in the repository.
+    """Write the vectors to a folder, or into the repository.
 
     DIR is new, empty, or an earlier export. Without it the vectors go where git (refs/outcrop/vectors) or Fossil
-    (unversioned files) moves them from. Only what is committed is exported; of a plain folder, everything indexed.
+    (unversioned files) transfers them from. Only what is committed is exported; of a plain folder, everything that is
+    indexed.
     """
     with open_index(directory, flags) as index:
         report = index.export(None if folder is None else directory / folder)
-    if as_json:
-        show_json(report)
-        return
-    show(
+    line = (
         f"{counted(report.artifacts, 'artifact')} in {harmless_line(report.where)}: {report.written:,} written, "
         f"{report.withdrawn:,} withdrawn ({duration(report.seconds)})"
     )
+    show_result(report, as_json, [line])
 
 
-@click.command(
-    "push", cls=Command, examples=PUSH_EXAMPLES, short_help="Send the vectors to another copy of the repository."
-)
+@command("push", PUSH_EXAMPLES)
 @remote_argument
-@click.option(
-    "--unpublished", is_flag=True, help="Also what stands in commits that the other copy has not got yet (git)."
-)
-@json_option
-@directory_option
-@embedder_options
+@click.option("--unpublished", is_flag=True, help="Also vectors of commits that the other copy does not have (git).")
+@result_options
 def push_command(remote: str | None, unpublished: bool, as_json: bool, directory: Path, **flags: Any) -> None:
-    """Send the vectors to another copy of the repository, and make sure that it took them.
+    """Send the vectors to another copy of the repository, and check that they arrived.
 
-    REMOTE is the other copy: a git remote or an address. Without it: origin, or the only one; in Fossil the one that
-    was synchronised with last. Vectors that others pushed stay there.
+    REMOTE is the other copy: a git remote or an address. Without it: origin, or the only remote; in Fossil the address
+    of the last sync. Vectors that others pushed stay there.
     """
     with open_index(directory, flags) as index:
-        moved = index.push(remote, unpublished=unpublished)
-    _show_moved(moved, as_json)
-    if moved.refused:
+        report = index.push(remote, unpublished=unpublished)
+    show_result(report, as_json, sync_lines(report))
+    if report.refused:
         raise click.exceptions.Exit(1)
 
 
-@click.command(
-    "pull", cls=Command, examples=PULL_EXAMPLES, short_help="Get the vectors of another copy and fill the index."
-)
+@command("pull", PULL_EXAMPLES)
 @remote_argument
-@json_option
-@directory_option
-@embedder_options
+@result_options
 def pull_command(remote: str | None, as_json: bool, directory: Path, **flags: Any) -> None:
-    """Get the vectors of another copy and fill the index. No model is asked.
+    """Get the vectors of another copy and fill the index. No model is used.
 
-    REMOTE is the other copy: a git remote or an address. Without it: origin, or the only one; in Fossil the one that
-    was synchronised with last.
+    REMOTE is the other copy: a git remote or an address. Without it: origin, or the only remote; in Fossil the address
+    of the last sync.
     """
-    with progress(quiet=as_json) as display, open_index(directory, flags, before_asking=display.hide) as index:
-        moved = index.pull(remote)
+    with open_with_progress(directory, flags, quiet=as_json) as (index, display):
+        received = index.pull(remote)
         report = index.import_blobs(progress=display)
-    if as_json:
-        show_json(report)
-        return
-    _show_moved(moved, as_json)
-    for line in import_lines(report):
-        show(line)
+    show_result(report, as_json, (*sync_lines(received), *import_lines(report)))
 
 
 def import_lines(report: ImportReport) -> Iterator[str]:
-    """What an import did."""
     yield (
         f"imported {counted(report.imported, 'vector')} of {report.space}: {counted(report.artifacts, 'artifact')}, "
         f"{counted(report.chunks, 'chunk')} ({duration(report.seconds)})"
@@ -197,39 +140,24 @@ def import_lines(report: ImportReport) -> Iterator[str]:
         yield f"{counted(report.missing, 'chunk')} still without a vector → outcrop index"
     if report.stale:
         yield f"passed over {counted(report.stale, 'blob')} of what is not here"
-    yield from _refusals(report.refused)
+    yield from skipped_lines(report.refused, "refused", "blob", reasons=False)
 
 
 def normalise_lines(report: NormaliseReport) -> Iterator[str]:
-    """What a normalisation did."""
     yield (
         f"rewrote {counted(report.vectors, 'vector')} and {counted(report.blobs, 'blob')}, "
         f"{report.unchanged:,} were fine ({duration(report.seconds)})"
     )
     if report.dropped:
         yield f"dropped {counted(report.dropped, 'vector')} without a direction → outcrop index"
-    yield from _refusals(report.refused)
+    yield from skipped_lines(report.refused, "refused", "blob", reasons=False)
 
 
-def _refusals(refused: Sequence[Skipped]) -> Iterator[str]:
-    if refused:
-        yield f"refused {counted(len(refused), 'blob')}:"
-        for item in refused:
-            yield f"  {harmless_line(item.path)}: {harmless_line(item.detail or item.reason)}"
-
-
-def _show_moved(moved: SyncReport, as_json: bool) -> None:
-    if as_json:
-        show_json(moved)
-    else:
-        withdrawn = f", withdrew {counted(moved.withdrawn, 'blob')}" if moved.withdrawn else ""
-        show(f"sent {counted(moved.sent, 'blob')}, received {counted(moved.received, 'blob')}{withdrawn}")
-        if moved.withheld:
-            show(
-                f"kept back {counted(moved.withheld, 'artifact')} of commits that the other copy has not got"
-                " → git push, then outcrop push"
-            )
-
-
-def _where(directory: Path, path: Path | None) -> Path:
-    return directory / path if path else directory
+def sync_lines(report: SyncReport) -> Iterator[str]:
+    withdrawn = f", withdrew {counted(report.withdrawn, 'blob')}" if report.withdrawn else ""
+    yield f"sent {counted(report.sent, 'blob')}, received {counted(report.received, 'blob')}{withdrawn}"
+    if report.withheld:
+        yield (
+            f"kept back {counted(report.withheld, 'artifact')} of commits that the other copy does not have"
+            " → git push, then outcrop push"
+        )

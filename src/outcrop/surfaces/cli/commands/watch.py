@@ -15,14 +15,16 @@ import click
 
 from outcrop.errors import UsageError
 from outcrop.surfaces.cli.options import (
-    Command,
     branch_option,
-    directory_option,
-    embedder_options,
+    command,
+    index_options,
     open_index,
+    path_argument,
+    quiet_option,
     show_json,
+    yes_option,
 )
-from outcrop.surfaces.cli.progress import Display, progress
+from outcrop.surfaces.cli.progress import Display, open_with_progress, progress
 from outcrop.surfaces.cli.terminal import note
 from outcrop.surfaces.render import harmless_line, outcome
 
@@ -36,25 +38,24 @@ outcrop watch --uninstall
 """
 
 
-@click.command("watch", cls=Command, examples=WATCH_EXAMPLES, short_help="Keep the index current while files change.")
-@click.argument("path", type=click.Path(path_type=Path), required=False)
-@click.option("--once", is_flag=True, help="Bring the index up to date, waiting for whoever builds it, and exit.")
-@click.option("--if-indexed", is_flag=True, help="Do nothing where there is no index yet (what hooks use).")
+@command("watch", WATCH_EXAMPLES)
+@path_argument
+@click.option("--once", is_flag=True, help="Bring the index up to date, waiting for other builds of it, and exit.")
+@click.option("--if-indexed", is_flag=True, help="The same, but do nothing where there is no index yet (for hooks).")
 @click.option(
     "--install",
     type=click.Choice(["auto", "hook", "unit"]),
     is_flag=False,
     flag_value="auto",
     metavar="[=hook|unit]",
-    help="Have it done for you: by a hook of the repository, or by a systemd user unit.",
+    help="Install a repository hook or a systemd user unit that does this.",
 )
-@click.option("--uninstall", is_flag=True, help="Take hooks and unit out again, and put back what was there.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask before a hook or unit is changed.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing unless something fails.")
+@click.option("--uninstall", is_flag=True, help="Remove hooks and unit, and restore what was there.")
+@yes_option
+@quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per event, a line each.")
 @branch_option
-@directory_option
-@embedder_options
+@index_options
 def watch_command(
     path: Path | None,
     once: bool,
@@ -69,18 +70,18 @@ def watch_command(
 ) -> None:
     """Keep the index current while files change.
 
-    Works until it is stopped with Ctrl-C or SIGTERM. After commits, merges and pulls, branch switches, saved files,
-    and whatever becomes public in a Fossil repository, what changed is indexed and nothing else. A first build is made
-    where there is none. Text goes to an address outside this machine only as `outcrop index` would send it.
+    Runs until Ctrl-C or SIGTERM. It indexes what changed, and nothing else, after commits, merges and pulls, branch
+    switches, saved files, and everything that becomes public in a Fossil repository. Without an index it builds one
+    first. Text leaves this machine only where `outcrop index` would send it.
     """
-    where = directory / path if path else directory
+    where = directory / (path or "")
     if sum((once or if_indexed, install is not None, uninstall)) > 1:
         raise UsageError("--once, --install and --uninstall exclude each other", "outcrop watch --help")
     if install is not None or uninstall:
-        # Imported here, as below: each way of calling needs only its own part.
-        from outcrop.surfaces.cli.install_prompt import change_installation
+        # Imported here, as below: each use needs only its own part.
+        from outcrop.surfaces.cli.install_prompt import change_watch_installation
 
-        change_installation(where, flags, install, yes=yes, as_json=as_json, quiet=quiet)
+        change_watch_installation(where, flags, install, yes=yes, as_json=as_json, quiet=quiet)
         return
     with _stopping():
         if once or if_indexed:
@@ -91,7 +92,7 @@ def watch_command(
 
 @contextmanager
 def _stopping() -> Iterator[None]:
-    """SIGTERM ends the work inside like Ctrl-C, keeping what was done, but is no failure: a service is stopped so."""
+    """SIGTERM ends the work like Ctrl-C, but is no failure: it is how a service is stopped."""
     terminated: list[bool] = []
 
     def terminate(number: int, frame: FrameType | None) -> None:
@@ -111,15 +112,15 @@ def _stopping() -> Iterator[None]:
 def _watch(where: Path, flags: dict[str, Any], *, quiet: bool, as_json: bool) -> None:
     from outcrop.surfaces.watch.daemon import Event, watch
 
-    shown: list[Display] = []
+    current: list[Display] = []
 
     @contextmanager
     def display() -> Iterator[Display]:
         with progress(quiet=quiet or as_json) as inner:
-            shown[:] = [inner]
+            current[:] = [inner]
             yield inner
 
-    def tell(event: Event) -> None:
+    def report(event: Event) -> None:
         if as_json:
             show_json({"event": event.name, "time": time.time(), **event.details})
             sys.stdout.flush()
@@ -127,10 +128,10 @@ def _watch(where: Path, flags: dict[str, Any], *, quiet: bool, as_json: bool) ->
             note(f"{time.strftime('%H:%M:%S')}  {harmless_line(event.text)}")
 
     def before_asking() -> None:
-        for each in shown:
+        for each in current:
             each.hide()
 
-    other = watch(lambda: open_index(where, flags, before_asking=before_asking), tell, display)
+    other = watch(lambda: open_index(where, flags, before_asking=before_asking), report, display)
     if as_json:
         show_json({"event": "watched", "time": time.time(), "process": other.process, "since": other.since})
     else:
@@ -141,7 +142,7 @@ def _watch(where: Path, flags: dict[str, Any], *, quiet: bool, as_json: bool) ->
 def _once(where: Path, flags: dict[str, Any], *, if_indexed: bool, quiet: bool, as_json: bool) -> None:
     from outcrop.surfaces.watch.once import update_once
 
-    with progress(quiet=quiet or as_json) as display, open_index(where, flags, before_asking=display.hide) as index:
+    with open_with_progress(where, flags, quiet=quiet or as_json) as (index, display):
         result = update_once(index, display, if_indexed=if_indexed)
     if as_json:
         show_json(result.details)
