@@ -43,8 +43,8 @@ def test_status_of_what_stays_in_the_process() -> None:
     assert (status.address, status.leaves, status.allowed, status.token) == (None, False, True, None)
 
 
-def test_one_real_call(model_cache) -> None:
-    local = LocalEmbedder(model_cache)
+def test_one_real_call() -> None:
+    local = LocalEmbedder()
     with listening(as_ollama(local, "all-minilm")) as server:
         served = make(Settings(embedder="ollama", model="all-minilm", endpoint_url=server.url), environ={})
         found = check.test(served)

@@ -11,28 +11,29 @@ import numpy as np
 from outcrop.core.model import Space
 from outcrop.core.protocols import Embedder, Matrix, override
 from outcrop.core.vectors import normalise
-from outcrop.embedders.local.convert import open_fastest
 from outcrop.embedders.local.parallel import processors, spread
-from outcrop.embedders.local.session import DIM, MAX_TOKENS, Session
+from outcrop.embedders.local.session import Session
+from outcrop.errors import EmbedderUnavailable
 from outcrop.text.tokenizer import encode
 
 MODEL = "all-MiniLM-L6-v2"
+DIM = 384
+
+# The model was trained on texts of at most 128 word pieces, and the graph has no more positions.
+MAX_TOKENS = 128
+
+# Made by ``scripts/convert_model.py``.
+MODEL_PATH = Path(__file__).parents[2] / "data" / f"{MODEL}.onnx"
 
 
 class LocalEmbedder(Embedder):
     """Implements the ``Embedder`` port. The model is loaded when the first text arrives.
 
     Args:
-        cache: Folder in which the machine's own form of the model is kept (23 MB); None for the user's cache folder.
         threads: Texts to compute at once; None for one per processor that this process may use.
-
-    Attributes:
-        notice: After loading, None or a sentence that tells the user why the model is slower than it could be.
     """
 
-    def __init__(self, cache: Path | None = None, threads: int | None = None) -> None:
-        self.notice: str | None = None
-        self._cache = cache
+    def __init__(self, threads: int | None = None) -> None:
         self._threads = threads or processors()
         self._session: Session | None = None
         self._loading = Lock()
@@ -58,7 +59,7 @@ class LocalEmbedder(Embedder):
         return self._session is not None
 
     def load(self) -> None:
-        """Load the model now: 0.1 s, and about a second the first time on a machine. Does nothing when it is loaded."""
+        """Load the model now, in 0.1 s. Does nothing when it is loaded."""
         self._open()
 
     @override
@@ -81,5 +82,10 @@ class LocalEmbedder(Embedder):
     def _open(self) -> Session:
         with self._loading:
             if self._session is None:
-                self._session, self.notice = open_fastest(self._cache)
+                try:
+                    self._session = Session(MODEL_PATH)
+                except Exception as error:  # onnxruntime's errors have no common base
+                    raise EmbedderUnavailable(
+                        f"The local model cannot be loaded: {error}", "Install Outcrop and onnxruntime again."
+                    ) from error
             return self._session

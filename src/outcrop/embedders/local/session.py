@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +12,16 @@ import numpy as np
 from outcrop.core.protocols import Vector
 from outcrop.errors import EmbedderError
 
-DIM = 384
-
-# Longest text, in word pieces. The model was trained on no longer ones, and the fast graph knows no more positions.
-MAX_TOKENS = 128
-
 
 class Session:
     """A graph in memory. Several threads may run it at once; each run stays in its thread.
 
-    Two forms are known by their inputs: the shipped graph, and the one that ``graph.py`` makes.
-
     Args:
-        path: An ONNX file.
+        path: An ONNX file that ``scripts/convert_model.py`` made.
     """
 
     def __init__(self, path: Path) -> None:
         self._session = open_session(path)
-        self._fused = [entry.name for entry in self._session.get_inputs()] == ["ids"]
 
     def mean(self, ids: list[int]) -> Vector:
         """Run one text.
@@ -39,24 +32,15 @@ class Session:
         Returns:
             float32 ``[384]``, the mean over all of them, not normalised.
         """
-        row = np.array([ids], np.int64)
-        inputs: dict[str, Any] = {"ids": row}
-        if not self._fused:
-            inputs = {"input_ids": row, "attention_mask": np.ones_like(row), "token_type_ids": np.zeros_like(row)}
         try:
-            result = self._session.run(None, inputs)[0][0]
+            vector: Vector = self._session.run(None, {"ids": np.array([ids], np.int64)})[0][0]
         except Exception as error:  # onnxruntime's errors have no common base
             raise EmbedderError(f"The local model failed on a text of {len(ids)} word pieces: {error}") from error
-        vector: Vector = result if self._fused else result.mean(axis=0)
         return vector
 
 
 def open_session(graph: Path) -> Any:
-    """Load a graph on one thread.
-
-    Args:
-        graph: An ONNX file.
-    """
+    """Load a graph on one thread."""
     # Released builds of onnxruntime queue usage events, with an identifier of the machine, in the user's cache folder
     # and send them to their maker. Only this variable keeps them from it, and only before the library is loaded: the
     # library's own switch comes after the first events.
@@ -69,4 +53,18 @@ def open_session(graph: Path) -> Any:
     # Threads over whole texts use the processor better than threads inside one text, by half.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3  # errors only: standard error belongs to our own messages
+    if not _has_vnni():
+        options.add_session_config_entry("session.x64quantprecision", "1")
     return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+
+
+def _has_vnni() -> bool:
+    """Whether the processor is known to add products of eight-bit integers without overflow.
+
+    Other x86 processors add them in sixteen bits, unless onnxruntime is asked for precision. Where it is not needed, it
+    halves the speed; processors that are not x86 ignore it.
+    """
+    try:
+        return re.search(r"\bavx(512)?_vnni\b", Path("/proc/cpuinfo").read_text("ascii", "replace")) is not None
+    except OSError:  # not Linux, so nothing is known
+        return False
