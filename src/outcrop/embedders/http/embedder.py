@@ -21,7 +21,7 @@ from outcrop.embedders.http.address import Route
 from outcrop.embedders.http.client import Client, Reply, RequestGroup
 from outcrop.embedders.http.retry import FOR_PASSAGES, FOR_QUESTIONS, RetryPolicy, persist
 from outcrop.embedders.known_models import EmbeddingPlan
-from outcrop.embedders.truncate import head, presentable
+from outcrop.embedders.truncate import sanitize, truncate
 from outcrop.errors import EmbedderError, EmbedderUnavailable
 from outcrop.text import tokenizer
 
@@ -105,7 +105,7 @@ class NetworkEmbedder(Embedder):
     @property
     @override
     def max_tokens(self) -> int:
-        return self._plan.recipe.max_tokens - tokenizer.count(self._plan.recipe.passage)
+        return self._plan.profile.max_tokens - tokenizer.count(self._plan.profile.passage)
 
     def admit(self, route: Route) -> None:
         """From now on send, along this route only."""
@@ -113,12 +113,12 @@ class NetworkEmbedder(Embedder):
 
     @override
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        return self._embed(texts, self._plan.recipe.passage, FOR_PASSAGES, self._seconds)
+        return self._embed(texts, self._plan.profile.passage, FOR_PASSAGES, self._seconds)
 
     @override
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
         seconds = min(self._seconds, QUESTION_SECONDS)
-        return self._embed(texts, self._plan.recipe.query, FOR_QUESTIONS, seconds)
+        return self._embed(texts, self._plan.profile.query, FOR_QUESTIONS, seconds)
 
     def _embed(self, texts: Sequence[str], prefix: str, patience: RetryPolicy, seconds: float) -> Matrix:
         made: list[Matrix] = [np.empty((0, self.space.dim), np.float32)]
@@ -164,8 +164,8 @@ class NetworkEmbedder(Embedder):
 
     def _fit(self, text: str, prefix: str) -> str:
         """The text as it is sent: cut at what the model reads, with the words that belong before it."""
-        whole = presentable(text)
-        kept = head(whole, max(1, self._plan.recipe.max_tokens - tokenizer.FRAME - tokenizer.count(prefix)))
+        whole = sanitize(text)
+        kept = truncate(whole, max(1, self._plan.profile.max_tokens - tokenizer.FRAME - tokenizer.count(prefix)))
         if len(kept) < len(whole):
             self._tell_cut(len(whole), len(kept))
         return prefix + kept
@@ -192,7 +192,7 @@ class NetworkEmbedder(Embedder):
                 continue
             self._tell_cut(len(text), len(kept))
             return made
-        raise EmbedderError(error.what, f"Set max_tokens below {self._plan.recipe.max_tokens}.") from error
+        raise EmbedderError(error.what, f"Set max_tokens below {self._plan.profile.max_tokens}.") from error
 
     def _tell_cut(self, had: int, kept: int) -> None:
         self.cut += 1

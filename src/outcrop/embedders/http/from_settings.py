@@ -15,7 +15,7 @@ from outcrop.config.settings import REPOSITORY_FILE, Settings
 from outcrop.embedders.http import endpoint, ollama
 from outcrop.embedders.http.consent import Consent, Egress
 from outcrop.embedders.http.embedder import NetworkEmbedder
-from outcrop.embedders.local_models import wishes
+from outcrop.embedders.known_models import ModelOptions
 from outcrop.errors import BadConfig, EmbedderUnavailable
 
 KEYRING_SERVICE = "outcrop"
@@ -52,7 +52,7 @@ def _ollama(
     if host and (address is None or settings.origins.get("endpoint_url") == REPOSITORY_FILE):
         address = ollama.address_of(host)
     address = (address or ollama.ADDRESS).rstrip("/").removesuffix("/api/embed")
-    return ollama.make(settings.model, address, wishes(settings), headers)
+    return ollama.make(settings.model, address, ModelOptions.from_settings(settings), headers)
 
 
 def _endpoint(
@@ -62,7 +62,7 @@ def _endpoint(
         raise BadConfig("the embedder endpoint has no address", "Set endpoint_url, or OUTCROP_ENDPOINT_URL.")
     if settings.model is None:
         raise BadConfig(f"the embedder at {settings.endpoint_url} has no model", "Set model, or OUTCROP_MODEL.")
-    return endpoint.make(settings.model, settings.endpoint_url, wishes(settings), headers)
+    return endpoint.make(settings.model, settings.endpoint_url, ModelOptions.from_settings(settings), headers)
 
 
 def _headers(settings: Settings, token: str | None, environ: Mapping[str, str]) -> dict[str, str]:

@@ -1,46 +1,48 @@
-"""One loaded graph of the default model: word pieces in, the mean of their vectors out."""
+"""An ONNX graph in memory: a text's tokens in, the graph's output out."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from outcrop.core.protocols import Vector
-from outcrop.errors import EmbedderError
+from outcrop.errors import EmbedderError, EmbedderUnavailable
 
 
 class Session:
-    """A graph in memory. Several threads may run it at once; each run stays in its thread.
+    """A loaded graph. Several threads may run it at once; each run stays in its thread.
 
     Args:
-        path: An ONNX file that ``scripts/convert_model.py`` made.
+        graph: An ONNX file.
+        fix: What to do when it cannot be loaded.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._session = open_session(path)
-
-    def mean(self, ids: list[int]) -> Vector:
-        """Run one text.
-
-        Args:
-            ids: From 2 to 128 word pieces.
-
-        Returns:
-            float32 ``[384]``, the mean over all of them, not normalised.
-        """
+    def __init__(self, graph: Path, fix: str) -> None:
+        self._graph = graph
         try:
-            vector: Vector = self._session.run(None, {"ids": np.array([ids], np.int64)})[0][0]
+            self._session = _open(graph)
         except Exception as error:  # onnxruntime's errors have no common base
-            raise EmbedderError(f"The local model failed on a text of {len(ids)} word pieces: {error}") from error
-        return vector
+            raise EmbedderUnavailable(f"{graph} cannot be loaded: {error}", fix) from error
+        self.inputs = [entry.name for entry in self._session.get_inputs()]
+        self.outputs = [entry.name for entry in self._session.get_outputs()]
+
+    def run(self, ids: Sequence[int], output: str | None = None) -> Vector:
+        """One text's output of that name; without a name, the graph's first."""
+        row = np.array([ids], np.int64)
+        values = {"attention_mask": np.ones_like(row), "token_type_ids": np.zeros_like(row)}
+        try:
+            made = self._session.run([output or self.outputs[0]], {name: values.get(name, row) for name in self.inputs})
+        except Exception as error:
+            raise EmbedderError(f"{self._graph} failed on a text of {len(ids)} tokens: {error}") from error
+        return np.asarray(made[0][0], np.float32)
 
 
-def open_session(graph: Path) -> Any:
-    """Load a graph on one thread."""
+def _open(graph: Path) -> Any:
     # Released builds of onnxruntime queue usage events, with an identifier of the machine, in the user's cache folder
     # and send them to their maker. Only this variable keeps them from it, and only before the library is loaded: the
     # library's own switch comes after the first events.
