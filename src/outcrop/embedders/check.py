@@ -25,12 +25,8 @@ UNRELATED = (
 class EmbedderStatus:
     """What is set; nothing is sent to find it out.
 
-    Attributes:
-        space: Its id.
-        address: Where text goes; None where it stays in the process.
-        leaves: Whether that is another machine; None where the name cannot be looked up.
-        allowed: Whether text may go there without asking; true where it does not leave.
-        token: Name of the token that is sent along.
+    ``leaves`` says whether text goes to another machine, and is None where the name cannot be looked up; ``allowed``
+    whether it may go there without asking, which is true where it does not leave. ``token`` is the token's name.
     """
 
     space: str
@@ -46,14 +42,12 @@ class EmbedderStatus:
 
 @dataclass(frozen=True, slots=True)
 class EmbedderTest:
-    """The result of one call with four texts.
+    """The result of one call with four texts; ``seconds`` includes loading the model.
 
     Attributes:
-        seconds: From the call to the vectors, loading a model included.
         norm: Of the vector that is farthest from length 1, as it is stored.
         near: Cosine between two sentences that say the same in other words.
         far: The highest cosine between either of them and an unrelated sentence.
-        understands: Whether ``near`` is above ``far``: words alone do not achieve that.
     """
 
     space: str

@@ -92,26 +92,21 @@ class ModelOptions:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingPlan:
-    """A profile with the user's options, and the space that results.
+    """A profile with the user's options, and the space that results."""
 
-    Attributes:
-        space: Its id is the model's for the standard profile, with a suffix for another length or other words.
-        ask_dim: The length to ask the server for; None where it is the model's own.
-    """
-
+    # Its id is the model's for the standard profile, with a suffix for another length or other words.
     space: Space
     profile: ModelProfile
+    # The length to ask the server for; None where it is the model's own.
     ask_dim: int | None
 
 
 def plan(model: str, options: ModelOptions) -> EmbeddingPlan:
-    """Decide how a model is used, from what is known of it."""
     model = model.removesuffix(":latest")
     return plan_from_profile(model, find_profile(model), options)
 
 
 def plan_from_profile(model: str, standard: ModelProfile, options: ModelOptions) -> EmbeddingPlan:
-    """Decide how a model is used, whose standard profile the caller knows."""
     own = standard.dim or options.dim
     if own is None:
         raise BadConfig(

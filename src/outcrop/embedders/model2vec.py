@@ -17,9 +17,7 @@ from outcrop.errors import EmbedderError, EmbedderUnavailable
 class Model2VecEmbedder(InProcessEmbedder):
     """Implements the ``Embedder`` port.
 
-    Args:
-        model: Path of a folder, or a name that the package fetches where this machine may.
-        options: ``dim`` is needed for a name.
+    ``model`` is the path of a folder, or a name that the package fetches; ``options.dim`` is needed for a name.
     """
 
     def __init__(self, model: str, options: ModelOptions) -> None:

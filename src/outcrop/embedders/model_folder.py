@@ -54,7 +54,6 @@ class ModelFolder:
         id: The folder's name and a digest of its contents, so that two folders of one name are never confused.
         profile: How the model is used; its ``dim`` is None where no file states it.
         pooling: How the vectors of tokens become one: ``mean``, ``cls``, ``max`` or ``lasttoken``.
-        graph: The ONNX file; None where there is none.
         modules: Types of the modules after the transformer, pooling and normalising not counted.
         lower: Whether words without a ``tokenizer.json`` are read in lower case.
     """
@@ -134,7 +133,6 @@ def _max_tokens(folder: Path, config: dict[str, object]) -> int:
 
 
 def _digest(folder: Path) -> str:
-    """A digest of everything that decides what the vectors are."""
     digest = hashlib.sha256()
     weights = {path for pattern in WEIGHTS for path in folder.glob(pattern)}
     for path in sorted({folder / name for name in SETTINGS} | weights):

@@ -34,14 +34,9 @@ class _Model:
 
 
 class FolderEmbedder(InProcessEmbedder):
-    """Implements the ``Embedder`` port.
+    """Implements the ``Embedder`` port."""
 
-    Args:
-        model: Path of the folder.
-        threads: Texts to compute at once; None for one per processor.
-    """
-
-    def __init__(self, model: str, options: ModelOptions, threads: int | None = None) -> None:
+    def __init__(self, model: str, options: ModelOptions) -> None:
         self._folder = model_folder.read_model_folder(model)
         if self._folder.graph is None:
             raise BadConfig(
@@ -55,7 +50,6 @@ class FolderEmbedder(InProcessEmbedder):
             )
         self._graph = self._folder.graph
         super().__init__(plan_from_profile(self._folder.id, self._folder.profile, options))
-        self._threads = threads or usable_cpus()
 
     @override
     def _open(self) -> _Model:
@@ -74,7 +68,7 @@ class FolderEmbedder(InProcessEmbedder):
         def embed(text: str) -> Vector:
             return self._pool(model.session.run(model.tokenize(prefix + sanitize(text)), model.output))
 
-        return map_threaded(embed, texts, self._threads)
+        return map_threaded(embed, texts, usable_cpus())
 
     def _pool(self, states: Vector) -> Vector:
         if states.ndim == 1:

@@ -19,9 +19,8 @@ BATCH = 32
 class SentenceTransformersEmbedder(InProcessEmbedder):
     """Implements the ``Embedder`` port. A model's own Python code never runs (``trust_remote_code`` stays off).
 
-    Args:
-        model: Path of a folder, or a name that the package fetches where this machine may.
-        options: ``dim`` is needed for a name that is not known.
+    ``model`` is the path of a folder, or a name that the package fetches; ``options.dim`` is needed for an unknown
+    name.
     """
 
     def __init__(self, model: str, options: ModelOptions) -> None:

@@ -24,11 +24,7 @@ MODEL_PATH = Path(__file__).parents[2] / "data" / f"{MODEL}.onnx"
 
 
 class LocalEmbedder(InProcessEmbedder):
-    """Implements the ``Embedder`` port.
-
-    Args:
-        threads: Texts to compute at once; None for one per processor that this process may use.
-    """
+    """Implements the ``Embedder`` port; ``threads`` is how many texts it computes at once."""
 
     def __init__(self, threads: int | None = None) -> None:
         super().__init__(EmbeddingPlan(Space(MODEL, DIM), ModelProfile(dim=DIM, max_tokens=MAX_TOKENS), None))

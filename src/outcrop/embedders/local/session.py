@@ -17,9 +17,7 @@ from outcrop.errors import EmbedderError, EmbedderUnavailable
 class Session:
     """A loaded graph. Several threads may run it at once; each run stays in its thread.
 
-    Args:
-        graph: An ONNX file.
-        fix: What to do when it cannot be loaded.
+    ``fix`` tells the user what to do when it cannot be loaded.
     """
 
     def __init__(self, graph: Path, fix: str) -> None:
