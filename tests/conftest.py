@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from fossil_program import SampleRepository, build_sample_repository
@@ -28,14 +27,6 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for name, value in (ISOLATED | homes | {"OUTCROP_CONFIG": os.devnull}).items():
             patch.setenv(name, value)
         yield
-
-
-@pytest.fixture(scope="session")
-def model_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder for the ``local`` embedder, so that the model is converted once a run, by whoever is first."""
-    base = tmp_path_factory.getbasetemp()
-    # Workers of pytest-xdist each have a folder inside the run's.
-    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "model-cache"
 
 
 @pytest.fixture(scope="session")

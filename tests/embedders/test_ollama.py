@@ -24,8 +24,8 @@ def ollama(url: str, **settings):
 
 
 @pytest.fixture(scope="module")
-def local(model_cache) -> LocalEmbedder:
-    return LocalEmbedder(model_cache)
+def local() -> LocalEmbedder:
+    return LocalEmbedder()
 
 
 def test_the_same_model_reached_two_ways_gives_the_same_numbers(local) -> None:
@@ -36,8 +36,7 @@ def test_the_same_model_reached_two_ways_gives_the_same_numbers(local) -> None:
         np.testing.assert_allclose(served.embed_queries(texts), local.embed_queries(texts), atol=1e-6)
 
 
-def test_an_index_made_through_ollama_finds_what_the_local_one_finds(local, model_cache, tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(model_cache))
+def test_an_index_made_through_ollama_finds_what_the_local_one_finds(local, tmp_path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "net.md").write_text("# Time limits\n\nA socket that stays silent for thirty seconds is shut down.\n")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from outcrop.embedders.http import responses
 from outcrop.embedders.http.address import canonical
-from outcrop.embedders.truncate import head, presentable
+from outcrop.embedders.truncate import sanitize, truncate
 from outcrop.errors import BadConfig, BadEmbedding, EmbedderError
 from outcrop.text import tokenizer
 
@@ -93,7 +93,7 @@ def test_a_long_speech_is_cut() -> None:
 @settings(deadline=None)
 @given(st.text(st.characters(), max_size=300), st.integers(1, 40))
 def test_a_head_is_a_beginning_within_the_limit(text: str, limit: int) -> None:
-    kept = head(text, limit)
+    kept = truncate(text, limit)
     assert text.startswith(kept)
     assert bool(kept) == bool(text)
     assert len(kept) <= 1 or tokenizer.count(kept) <= limit
@@ -105,7 +105,7 @@ def test_a_head_is_a_beginning_within_the_limit(text: str, limit: int) -> None:
 @settings(deadline=None)
 @given(st.text(st.characters(), max_size=100))
 def test_what_is_sent_is_unicode_and_not_empty(text: str) -> None:
-    sent = presentable(text)
+    sent = sanitize(text)
     assert sent.strip()
     assert sent.encode("utf-8")
     assert "\0" not in sent

@@ -38,8 +38,8 @@ def memory() -> SqliteStore:
     return SqliteStore(None)
 
 
-def test_the_default_model_finds_the_cell_that_words_do_not(model_cache: Path) -> None:
-    model = Candidate("local", LocalEmbedder(model_cache), True, True)
+def test_the_default_model_finds_the_cell_that_words_do_not() -> None:
+    model = Candidate("local", LocalEmbedder(), True, True)
     found = probe(load_task(), [model, Candidate("hash", HashEmbedder(), False, False)], memory)
     local, hash = found.columns
     assert (found.passed, found.cells, found.cell) == (True, 12, 5)
@@ -59,8 +59,8 @@ def test_the_default_model_finds_the_cell_that_words_do_not(model_cache: Path) -
     assert "nothing about meaning" in hash.verdict
 
 
-def test_the_same_model_reached_two_ways_reports_the_same_number(model_cache: Path) -> None:
-    model = LocalEmbedder(model_cache)
+def test_the_same_model_reached_two_ways_reports_the_same_number() -> None:
+    model = LocalEmbedder()
     with listening(as_endpoint(model)) as endpoint:
         settings = Settings(embedder="endpoint", model="all-MiniLM-L6-v2", dim=384, endpoint_url=endpoint.url)
         reached = [each for each in probe_candidates(settings) if each.name == "endpoint"]

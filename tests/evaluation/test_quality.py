@@ -41,13 +41,13 @@ def judged(name: str) -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory, model_cache: Path) -> outcrop.Index:
+def index(tmp_path_factory: pytest.TempPathFactory) -> outcrop.Index:
     root = tmp_path_factory.mktemp("library")
     for name in FILES:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(Path(sysconfig.get_path("stdlib")) / name, root / name)
     opened = outcrop.open(root, settings={"embedder": "local"})
-    opened.embedder = LocalEmbedder(model_cache)
+    opened.embedder = LocalEmbedder()
     assert opened.build().complete
     return opened
 

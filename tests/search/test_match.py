@@ -106,10 +106,10 @@ def test_hash_is_off_with_the_reason(tmp_path: Path) -> None:
     assert match(["open a file"], ["open a file"], HashEmbedder()).scores is not None
 
 
-def test_the_default_model_knows_a_tool_by_what_it_is_for(tmp_path: Path, model_cache: Path) -> None:
+def test_the_default_model_knows_a_tool_by_what_it_is_for(tmp_path: Path) -> None:
     tools = ["Resize or crop a picture", "Translate text into another language", "Book a train ticket"]
     with outcrop.open(tmp_path, settings=Settings()) as index:
-        index.embedder = LocalEmbedder(model_cache)
+        index.embedder = LocalEmbedder()
         found = index.match(tools, ["say this in French", "make the photo smaller"])
     assert [best[0].document for best in found.best] == [1, 0]
     assert not (tmp_path / ".outcrop").exists()

@@ -22,11 +22,10 @@ NOTES = {
 
 
 @pytest.mark.parametrize("name", ["local", "hash", "endpoint"])
-def test_round_trip(name: str, tmp_path, model_cache, monkeypatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(model_cache))
+def test_round_trip(name: str, tmp_path) -> None:
     for path, text in NOTES.items():
         (tmp_path / path).write_text(text)
-    embedder = {"local": LocalEmbedder(model_cache), "hash": HashEmbedder(), "endpoint": HashEmbedder(100)}[name]
+    embedder = {"local": LocalEmbedder(), "hash": HashEmbedder(), "endpoint": HashEmbedder(100)}[name]
     with listening(as_endpoint(embedder)) as server:
         settings = Settings(embedder=name)
         if name == "endpoint":

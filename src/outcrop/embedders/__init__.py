@@ -1,1 +1,1 @@
-"""Adapters that turn text into vectors. They never import each other."""
+"""Adapters that turn text into vectors."""

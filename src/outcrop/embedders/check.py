@@ -1,4 +1,4 @@
-"""What is known of an embedder without using it, and what one real call shows."""
+"""An embedder's status, without using it, and its self-test, one real call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARAPHRASES = (
     "The connection is closed when nothing has arrived for half a minute.",
     "After thirty seconds of silence the socket gets shut down.",
 )
-STRANGERS = (
+UNRELATED = (
     "Add the sugar to the egg whites and beat them until stiff.",
     "The parliament was elected for a term of four years.",
 )
@@ -23,18 +23,10 @@ STRANGERS = (
 
 @dataclass(frozen=True, slots=True)
 class EmbedderStatus:
-    """What is set. Nothing was sent to find it out.
+    """What is set; nothing is sent to find it out.
 
-    Attributes:
-        space: Id of its space.
-        model: Model id in it.
-        dim: Length of its vectors.
-        max_tokens: Word pieces that it reads of a text.
-        address: Where text goes; None when it stays in the process.
-        leaves: Whether that is another machine; None when the name cannot be looked up.
-        allowed: Whether text may go there without asking; true where it does not leave.
-        token: Name of the token that goes along; None for none.
-        proxy: Whether it would pass through a proxy.
+    ``leaves`` says whether text goes to another machine, and is None where the name cannot be looked up; ``allowed``
+    whether it may go there without asking, which is true where it does not leave. ``token`` is the token's name.
     """
 
     space: str
@@ -50,17 +42,12 @@ class EmbedderStatus:
 
 @dataclass(frozen=True, slots=True)
 class EmbedderTest:
-    """What one call with four texts showed.
+    """The result of one call with four texts; ``seconds`` includes loading the model.
 
     Attributes:
-        space: Id of the space.
-        address: Where the texts went; None when they stayed in the process.
-        seconds: From the call to the vectors, loading a model included.
-        dim: Length of the vectors that came back.
         norm: Of the vector that is farthest from length 1, as it is stored.
         near: Cosine between two sentences that say the same in other words.
         far: The highest cosine between either of them and an unrelated sentence.
-        understands: Whether ``near`` is above ``far``: words alone do not achieve that.
     """
 
     space: str
@@ -74,7 +61,7 @@ class EmbedderTest:
 
 
 def status(embedder: Embedder) -> EmbedderStatus:
-    """Describe an embedder. No request is made; the name in its address may be looked up."""
+    """Describe an embedder. Sends no text; the name in its address may be looked up."""
     leaves: bool | None = False
     allowed, token, proxy = True, None, False
     if isinstance(embedder, Egress):
@@ -99,9 +86,8 @@ def status(embedder: Embedder) -> EmbedderStatus:
 
 
 def test(embedder: Embedder) -> EmbedderTest:
-    """Embed four sentences in one call and look at the vectors."""
     started = time.perf_counter()
-    vectors = embedder.embed_passages([*PARAPHRASES, *STRANGERS])
+    vectors = embedder.embed_passages([*PARAPHRASES, *UNRELATED])
     seconds = time.perf_counter() - started
     norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
     cosines = (vectors @ vectors.T).astype(float)

@@ -1,4 +1,4 @@
-"""Which embedder the settings name, and which others can be tried here."""
+"""From settings to an embedder: the only place that knows them by name."""
 
 from __future__ import annotations
 
@@ -18,49 +18,66 @@ EMBEDDERS = ("local", "hash", "ollama", "endpoint", "sentence-transformers", "mo
 
 def make_embedder(settings: Settings, consent: Consent | None = None) -> Embedder:
     """The embedder that the settings name. Loads nothing and sends nothing."""
+    # Each is imported where it is chosen: the packages of the others may be missing, and HTTP and TLS take time.
     if settings.embedder == "local":
-        from outcrop.embedders.local.embedder import MODEL, LocalEmbedder
+        from outcrop.embedders.local.embedder import DIM, MODEL, LocalEmbedder
 
         if settings.model not in (None, MODEL):
-            return _own_model(settings)
-        local: Embedder = LocalEmbedder()
-        if settings.dim not in (None, local.space.dim):
-            raise BadConfig(f"{local.space.model} has {local.space.dim} dimensions, not {settings.dim}", "Unset dim")
-        return local
+            return _make_custom(settings)
+        if settings.dim not in (None, DIM):
+            raise BadConfig(f"{MODEL} has {DIM} dimensions, not {settings.dim}", "Unset dim.")
+        return LocalEmbedder()
     if settings.embedder == "hash":
         from outcrop.embedders.hash import HashEmbedder
 
         return HashEmbedder() if settings.dim is None else HashEmbedder(settings.dim)
     if settings.embedder in ("sentence-transformers", "model2vec"):
-        return _own_model(settings)
+        return _make_custom(settings)
     if settings.embedder in ("ollama", "endpoint"):
-        # Imported here: HTTP and TLS are for those who use them.
         from outcrop.embedders.http import from_settings
 
         return from_settings.make(settings, consent)
     raise BadConfig(f"there is no embedder {settings.embedder!r}", f"There is: {', '.join(EMBEDDERS)}")
 
 
-def _own_model(settings: Settings) -> Embedder:
-    # Imported here: this is for those who have a model of their own.
-    from outcrop.embedders import local_models
+def _make_custom(settings: Settings) -> Embedder:
+    """An embedder whose model the user keeps on this machine, or has a package fetch."""
+    from outcrop.embedders.known_models import ModelOptions
+    from outcrop.embedders.model_folder import is_path
 
-    return local_models.make(settings)
+    options = ModelOptions.from_settings(settings)
+    model = settings.model
+    if model is None:
+        raise BadConfig(
+            f"the embedder {settings.embedder} has no model", "Set model to the path of a folder, or to a name."
+        )
+    if settings.embedder == "sentence-transformers":
+        from outcrop.embedders.sentence_transformers import SentenceTransformersEmbedder
+
+        return SentenceTransformersEmbedder(model, options)
+    if settings.embedder == "model2vec":
+        from outcrop.embedders.model2vec import Model2VecEmbedder
+
+        return Model2VecEmbedder(model, options)
+    if not is_path(model):
+        from outcrop.embedders.local.embedder import MODEL
+
+        fix = f"It has {MODEL}; a model of your own is named by the path of its folder (./model, /opt/model)."
+        raise BadConfig(f"the local embedder has no model {model!r}", fix)
+    from outcrop.embedders.onnx_folder import FolderEmbedder
+
+    return FolderEmbedder(model, options)
 
 
 def is_model(settings: Settings) -> bool:
-    """Whether the embedder that is set knows anything of meaning."""
+    """Whether the embedder that is set finds by meaning, and not by words alone."""
     return settings.embedder != "hash"
 
 
 def other(settings: Settings, name: str, model: str | None = None, dim: int | None = None) -> Settings:
-    """The settings of an embedder by its name: what was set for another is none of its business.
+    """The settings for another embedder, without what belongs to the one that is set.
 
-    Args:
-        settings: What is set.
-        name: The embedder; the one that is set keeps its settings.
-        model: Its model; None for the one that is set for it, or its own default.
-        dim: Length of its vectors; likewise.
+    ``model`` and ``dim`` are None for what is set for that embedder, or its own default.
     """
     if name == settings.embedder and model in (None, settings.model):
         return settings if dim in (None, settings.dim) else replace(settings, dim=dim)
@@ -78,6 +95,6 @@ def other(settings: Settings, name: str, model: str | None = None, dim: int | No
     if name == "endpoint":
         return replace(plain, model=model or settings.model)
     if settings.embedder == "endpoint":
-        # An address of the one is none of the other.
+        # The address and its token belong to the endpoint.
         return replace(plain, endpoint_url=None, secret_ref=None, headers=())
     return plain

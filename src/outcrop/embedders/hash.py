@@ -1,8 +1,7 @@
-"""Signed feature hashing: an embedder without a model, which finds shared words and knows nothing of meaning.
+"""Signed feature hashing: an embedder without a model, which finds shared words and not meaning.
 
-Each distinct term of a text adds its weight to one component or takes it away; a hash of the term chooses component
-and sign (Weinberger et al., "Feature Hashing for Large Scale Multitask Learning", 2009). It proves that the pipeline
-works, on any machine and in no time; it does not prove that anything is understood.
+Each distinct term adds its weight to one component or subtracts it; a hash of the term chooses component and sign
+(Weinberger et al., "Feature Hashing for Large Scale Multitask Learning", 2009).
 """
 
 from __future__ import annotations
@@ -23,21 +22,17 @@ from outcrop.text import terms
 
 DEFAULT_DIM = 768
 
-# Other terms of the same text are another space.
+# Another way to split text into terms is another space.
 MODEL = "hash" if terms.VERSION == 1 else f"hash-{terms.VERSION}"
 
 
 class HashEmbedder(Embedder):
-    """Implements the ``Embedder`` port. The same text gives the same vector on every machine.
-
-    Args:
-        dim: Number of components, at least 1.
-    """
+    """Implements the ``Embedder`` port. The same text gives the same vector on every machine."""
 
     def __init__(self, dim: int = DEFAULT_DIM) -> None:
         if dim < 1:
             raise ValueError(f"dim must be at least 1, not {dim}")
-        # The store tells spaces apart by the model's name alone, so an unusual length is part of it.
+        # The store distinguishes spaces by the model's name alone, so an unusual length is part of it.
         self._space = Space(MODEL if dim == DEFAULT_DIM else f"{MODEL}-{dim}", dim)
 
     @property
@@ -48,7 +43,7 @@ class HashEmbedder(Embedder):
     @property
     @override
     def address(self) -> None:
-        """None: the text stays in this process."""
+        return None
 
     @property
     @override
@@ -60,11 +55,11 @@ class HashEmbedder(Embedder):
         dim = self._space.dim
         sums = np.zeros((len(texts), dim), np.float64)
         for row, text in zip(sums, texts, strict=True):
-            for term, times in Counter(_terms(text)).items():
-                number = _digest(term)
-                weight = 1.0 + log(times)  # the tenth mention of a word says less than the first
-                row[(number >> 1) % dim] += weight if number & 1 else -weight
-            if not row.any():  # no terms at all, or two that cancel out
+            for term, count in Counter(_terms(text)).items():
+                digest = _digest(term)
+                weight = 1.0 + log(count)
+                row[(digest >> 1) % dim] += weight if digest & 1 else -weight
+            if not row.any():  # no terms at all, or terms that cancel out
                 row[(_digest("") >> 1) % dim] = 1.0
         return normalise(sums)
 
@@ -74,12 +69,12 @@ class HashEmbedder(Embedder):
 
 
 def _terms(text: str) -> list[str]:
-    """The terms that tell one text from another; the common words only where there is nothing else."""
-    every = terms.words(text)
-    return [term for term in every if term not in terms.STOP_WORDS] or every
+    """A text's terms without common words; with them where it has no others."""
+    words = terms.words(text)
+    return [word for word in words if word not in terms.STOP_WORDS] or words
 
 
 @lru_cache(maxsize=1 << 16)
 def _digest(term: str) -> int:
-    """63 bits that choose the component and one for the sign. Not ``hash()``: that differs from process to process."""
+    """63 bits that choose the component and one for the sign. ``hash()`` differs from process to process."""
     return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

@@ -1,7 +1,7 @@
-"""How a served model wants to be asked: what stands before a question and before a passage, how long, how many numbers.
+"""How models are used: what precedes a question and a passage, how much they read, how long their vectors are.
 
-A model trained with such words finds less without them, so they belong to what the model is: with other ones its
-vectors are another space. The facts are those of the models' own cards.
+A model that was trained with such words finds less without them, so they are part of the space. The facts are those of
+the models' own cards.
 """
 
 from __future__ import annotations
@@ -10,29 +10,23 @@ import hashlib
 import re
 from dataclasses import dataclass, replace
 
+from outcrop.config.settings import Settings
 from outcrop.core.model import Space
 from outcrop.errors import BadConfig
 
-# What a model that is not in the table is taken to read: no embedding model of the last years reads less.
+# Of a model that is not in the table: no embedding model of the last years reads less.
 UNKNOWN_TOKENS = 512
 
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """One way to use a model.
-
-    Attributes:
-        query: Put before a question.
-        passage: Put before a text to be found.
-        dim: Length of its vectors; None where it is not known.
-        max_tokens: How much of a text it reads.
-        shortens: Whether it can be asked for shorter vectors.
-    """
+    """How a model is used: the words before a question and a passage, the length of its vectors where it is known."""
 
     query: str = ""
     passage: str = ""
     dim: int | None = None
     max_tokens: int = UNKNOWN_TOKENS
+    # Whether it can be asked for shorter vectors.
     shortens: bool = False
 
 
@@ -74,82 +68,72 @@ _KNOWN: tuple[tuple[str, ModelProfile], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """What a user may want otherwise; None everywhere for what is known of the model and suits the server.
-
-    Attributes:
-        dim: Length of the vectors.
-        query_prefix: Put before a question; empty for nothing.
-        passage_prefix: Put before a text to be found; empty for nothing.
-        max_tokens: How much of a text the model reads.
-        batch: Texts in one request.
-        seconds: How long one request may take.
-    """
+    """What the user sets; None for what is known of the model and suits the server. An empty prefix means none."""
 
     dim: int | None = None
     query_prefix: str | None = None
     passage_prefix: str | None = None
     max_tokens: int | None = None
+    # Texts in one request, and seconds that one request may take.
     batch: int | None = None
     seconds: float | None = None
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> ModelOptions:
+        return cls(
+            dim=settings.dim,
+            query_prefix=settings.query_prefix,
+            passage_prefix=settings.passage_prefix,
+            max_tokens=settings.max_tokens,
+            batch=settings.batch,
+            seconds=settings.timeout,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingPlan:
-    """A recipe with the user's changes, and the space that comes of it.
+    """A profile with the user's options, and the space that results."""
 
-    Attributes:
-        space: Plain model id for the standard recipe; a suffix for another length or other words around the text.
-        recipe: What is done.
-        ask_dim: The length to ask the server for, None where it is the model's own.
-    """
-
+    # Its id is the model's for the standard profile, with a suffix for another length or other words.
     space: Space
-    recipe: ModelProfile
+    profile: ModelProfile
+    # The length to ask the server for; None where it is the model's own.
     ask_dim: int | None
 
 
-def plan(model: str, wishes: ModelOptions) -> EmbeddingPlan:
-    """Decide how a served model is used, from what is known of it; see :func:`plan_for`."""
+def plan(model: str, options: ModelOptions) -> EmbeddingPlan:
     model = model.removesuffix(":latest")
-    return plan_for(model, find(model), wishes)
+    return plan_from_profile(model, find_profile(model), options)
 
 
-def plan_for(model: str, standard: ModelProfile, wishes: ModelOptions) -> EmbeddingPlan:
-    """Decide how a model is used.
-
-    Args:
-        model: Its id.
-        standard: How it wants to be used.
-        wishes: What the user wants otherwise.
-    """
-    dim = wishes.dim
-    if dim is None and standard.dim is None:
+def plan_from_profile(model: str, standard: ModelProfile, options: ModelOptions) -> EmbeddingPlan:
+    own = standard.dim or options.dim
+    if own is None:
         raise BadConfig(
-            f"nobody told how long the vectors of {model} are",
+            f"Outcrop does not know how long the vectors of {model} are",
             "Set dim; the first vector that comes back is checked against it.",
         )
-    own = standard.dim or dim or 0
-    wanted = dim or own
-    if wanted != own and not (standard.shortens and wanted < own):
-        raise BadConfig(f"{model} has {own} dimensions, not {wanted}", "Unset dim.")
-    recipe = replace(
+    dim = options.dim or own
+    if dim != own and not (standard.shortens and dim < own):
+        raise BadConfig(f"{model} has {own} dimensions, not {dim}", "Unset dim.")
+    profile = replace(
         standard,
-        query=standard.query if wishes.query_prefix is None else wishes.query_prefix,
-        passage=standard.passage if wishes.passage_prefix is None else wishes.passage_prefix,
-        max_tokens=wishes.max_tokens or standard.max_tokens,
+        query=standard.query if options.query_prefix is None else options.query_prefix,
+        passage=standard.passage if options.passage_prefix is None else options.passage_prefix,
+        max_tokens=options.max_tokens or standard.max_tokens,
         dim=own,
     )
-    suffix = "" if wanted == own else f"@{wanted}"
-    if (recipe.query, recipe.passage, recipe.max_tokens) != (standard.query, standard.passage, standard.max_tokens):
-        told = "\0".join((recipe.query, recipe.passage, str(recipe.max_tokens)))
-        suffix += "~" + hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return EmbeddingPlan(Space(model + suffix, wanted), recipe, None if wanted == own else wanted)
+    suffix = "" if dim == own else f"@{dim}"
+    if profile != replace(standard, dim=own):
+        parts = "\0".join((profile.query, profile.passage, str(profile.max_tokens)))
+        suffix += "~" + hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return EmbeddingPlan(Space(model + suffix, dim), profile, None if dim == own else dim)
 
 
-def find(model: str) -> ModelProfile:
-    """The standard recipe of a model; one without prefixes and length for a model that is not known.
+def find_profile(model: str) -> ModelProfile:
+    """The standard profile of a model; one without prefixes and length for an unknown one.
 
     A registry's or publisher's name in front (``nomic-ai/``) makes no difference.
     """
     name = model.lower().removesuffix(":latest").rpartition("/")[2]
-    return next((recipe for pattern, recipe in _KNOWN if re.fullmatch(pattern, name)), ModelProfile())
+    return next((profile for pattern, profile in _KNOWN if re.fullmatch(pattern, name)), ModelProfile())

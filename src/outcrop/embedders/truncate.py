@@ -1,4 +1,4 @@
-"""A text made fit to be sent: without what no server takes, and no longer than the model reads."""
+"""Text as a server takes it: clean Unicode, and no longer than the model reads."""
 
 from __future__ import annotations
 
@@ -6,35 +6,28 @@ from bisect import bisect_right
 
 from outcrop.text import tokenizer
 
-# Sent in place of a text without any character to read: many servers refuse those, and it has to have a vector.
-NOTHING = "."
+# In place of a text without any character to read: many servers refuse those, and it needs a vector.
+BLANK = "."
 
-# No tokenizer makes fewer tokens of a text than this. Ours counts a long word without spaces as one, theirs do not.
-CHARACTERS_A_TOKEN = 16
+# No tokenizer makes fewer tokens of a text than this. Ours counts a long word without spaces as one, others do not.
+CHARACTERS_PER_TOKEN = 16
 
 
-def presentable(text: str) -> str:
+def sanitize(text: str) -> str:
     """The text with U+FFFD for lone surrogates, which are no Unicode, and for zero bytes, which end a text in C."""
-    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "\ufffd")
-    return whole if whole.strip() else NOTHING
+    clean = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "\ufffd")
+    return clean if clean.strip() else BLANK
 
 
-def head(text: str, limit: int) -> str:
-    """As much of the beginning of a text as has at most ``limit`` tokens, by our own count.
+def truncate(text: str, limit: int) -> str:
+    """The longest beginning of a text that has at most ``limit`` tokens by our own count; at least one character.
 
-    Another model's tokenizer may count more; whether its server then refuses is for the caller to see.
-
-    Args:
-        text: Any text.
-        limit: Tokens, at least 1.
-
-    Returns:
-        The text itself where it fits, else a beginning of at least one character.
+    Another model's tokenizer may count more; the caller handles a server's refusal.
     """
-    if len(text) <= limit or _weight(text) <= limit:
+    if len(text) <= limit or _count(text) <= limit:
         return text
-    return text[: max(1, bisect_right(range(len(text)), limit, key=lambda end: _weight(text[:end])) - 1)]
+    return text[: max(1, bisect_right(range(len(text)), limit, key=lambda end: _count(text[:end])) - 1)]
 
 
-def _weight(text: str) -> int:
-    return max(tokenizer.count(text), len(text) // CHARACTERS_A_TOKEN)
+def _count(text: str) -> int:
+    return max(tokenizer.count(text), len(text) // CHARACTERS_PER_TOKEN)

@@ -20,7 +20,7 @@ from outcrop.embedders.http.connection import RequestGroup
 from outcrop.embedders.http.endpoint import Dialect
 from outcrop.embedders.http.retry import FOR_PASSAGES, FOR_QUERIES, RetryPolicy, send_with_retries
 from outcrop.embedders.known_models import ModelOptions
-from outcrop.embedders.truncate import head, presentable
+from outcrop.embedders.truncate import sanitize, truncate
 from outcrop.errors import EmbedderError, EmbedderUnavailable
 from outcrop.text import tokenizer
 
@@ -92,7 +92,7 @@ class HttpEmbedder(Embedder):
     @property
     @override
     def max_tokens(self) -> int:
-        return self._plan.recipe.max_tokens - tokenizer.count(self._plan.recipe.passage)
+        return self._plan.profile.max_tokens - tokenizer.count(self._plan.profile.passage)
 
     def authorize(self, route: Route) -> None:
         """Allow requests along this route, and no longer along another."""
@@ -100,11 +100,11 @@ class HttpEmbedder(Embedder):
 
     @override
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        return self._embed(texts, self._plan.recipe.passage, FOR_PASSAGES, self._timeout)
+        return self._embed(texts, self._plan.profile.passage, FOR_PASSAGES, self._timeout)
 
     @override
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        return self._embed(texts, self._plan.recipe.query, FOR_QUERIES, min(self._timeout, QUERY_TIMEOUT))
+        return self._embed(texts, self._plan.profile.query, FOR_QUERIES, min(self._timeout, QUERY_TIMEOUT))
 
     def _embed(self, texts: Sequence[str], prefix: str, policy: RetryPolicy, timeout: float) -> Matrix:
         vectors: list[Matrix] = [np.empty((0, self.space.dim), np.float32)]
@@ -150,8 +150,8 @@ class HttpEmbedder(Embedder):
 
     def _truncate(self, text: str, prefix: str) -> str:
         """The text as it is sent: the prefix, then as much as the model reads after it."""
-        whole = presentable(text)
-        kept = head(whole, max(1, self._plan.recipe.max_tokens - tokenizer.FRAME - tokenizer.count(prefix)))
+        whole = sanitize(text)
+        kept = truncate(whole, max(1, self._plan.profile.max_tokens - tokenizer.FRAME - tokenizer.count(prefix)))
         if len(kept) < len(whole):
             self._log_truncation(len(whole), len(kept))
         return prefix + kept
@@ -178,7 +178,7 @@ class HttpEmbedder(Embedder):
                 continue
             self._log_truncation(len(text), len(kept))
             return vector
-        raise EmbedderError(error.what, f"Set max_tokens below {self._plan.recipe.max_tokens}.") from error
+        raise EmbedderError(error.what, f"Set max_tokens below {self._plan.profile.max_tokens}.") from error
 
     def _log_truncation(self, characters: int, kept: int) -> None:
         level = logging.INFO if self._has_truncated else logging.WARNING

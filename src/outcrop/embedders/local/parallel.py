@@ -4,39 +4,41 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 
-def processors() -> int:
-    """How many processors this process may use."""
+def usable_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def spread(count: int, work: Callable[[int], None], threads: int) -> None:
-    """Call ``work`` with each number below ``count``, on so many threads at once.
+def map_threaded(function: Callable[[str], Any], texts: Sequence[str], threads: int) -> list[Any]:
+    """Call a function with each text, on several threads at once; the results are in the texts' order.
 
-    After an error or Ctrl-C, the others stop at the end of the call in hand.
+    After an error or Ctrl-C, every thread stops at the end of its current call.
     """
-    waiting = deque(range(count))
+    results: list[Any] = [None] * len(texts)
+    waiting = deque(enumerate(texts))
 
-    def take() -> None:
-        while True:
+    def work() -> None:
+        while waiting:
             try:
-                number = waiting.popleft()
-            except IndexError:
+                number, text = waiting.popleft()
+            except IndexError:  # another thread took the last one
                 return
-            work(number)
+            results[number] = function(text)
 
-    workers = min(threads, count)
+    workers = min(threads, len(texts))
     if workers == 1:
-        take()
-        return
+        work()
+        return results
     with ThreadPoolExecutor(workers, "embed") as pool:
         try:
-            for done in [pool.submit(take) for _ in range(workers)]:
+            for done in [pool.submit(work) for _ in range(workers)]:
                 done.result()
         finally:
             waiting.clear()
+    return results

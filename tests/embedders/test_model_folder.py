@@ -61,8 +61,8 @@ def write(folder: Path, name: str, **values: object) -> None:
     (folder / name).write_text(json.dumps(values))
 
 
-def vector(folder: Path, text: str, **wishes) -> list[float]:
-    made = FolderEmbedder(str(folder), ModelOptions(**wishes)).embed_passages([text])
+def vector(folder: Path, text: str, **options) -> list[float]:
+    made = FolderEmbedder(str(folder), ModelOptions(**options)).embed_passages([text])
     assert made.dtype == np.float32
     return made[0].tolist()
 
@@ -80,8 +80,8 @@ def test_pooling_by_hand(folder) -> None:
     assert vector(folder, "North east") == unit(3, 3, 1)
     write(folder, "1_Pooling/config.json", pooling_mode="lasttoken")
     assert vector(folder, "North east") == unit(0, 0, 1)
-    for strange in ({"pooling_mode_weightedmean_tokens": True}, {"pooling_mode": "odd"}):
-        write(folder, "1_Pooling/config.json", **strange)
+    for unknown in ({"pooling_mode_weightedmean_tokens": True}, {"pooling_mode": "odd"}):
+        write(folder, "1_Pooling/config.json", **unknown)
         with pytest.raises(BadConfig, match="pools its tokens in a way"):
             FolderEmbedder(str(folder), ModelOptions())
 
@@ -160,7 +160,7 @@ def test_what_a_folder_may_have_too_much_of(folder) -> None:
         FolderEmbedder(str(folder), ModelOptions())
     (folder / "modules.json").unlink()
     graph(folder / "model.onnx", inputs=("input_ids", "position_ids"))
-    with pytest.raises(EmbedderUnavailable, match=r"wants more than a text \(position_ids\)"):
+    with pytest.raises(EmbedderUnavailable, match=r"needs more inputs than a text \(position_ids\)"):
         vector(folder, "north")
     (folder / "model.onnx").write_bytes(b"not a graph")
     with pytest.raises(EmbedderUnavailable, match="cannot be loaded"):
@@ -179,10 +179,10 @@ def minilm(tmp_path_factory) -> Path:
     return made
 
 
-def test_the_shipped_weights_from_a_folder(minilm, model_cache) -> None:
+def test_the_shipped_weights_from_a_folder(minilm) -> None:
     texts = ["How do I read a file?", "def f(x):\n    return x + 1", "北京 naïve", "word " * 300]
     made = FolderEmbedder(str(minilm), ModelOptions()).embed_passages(texts)
-    own = LocalEmbedder(model_cache).embed_passages(texts)
+    own = LocalEmbedder().embed_passages(texts)
     cosines = (made * own).sum(axis=1)
     assert cosines.min() > 0.98, "the default computes the same in fewer bits"
 
