@@ -1,4 +1,4 @@
-"""The rooms behind the page: forges, published files, highlighting, pictures of sizes, bounds, schemas."""
+"""The modules behind the page: forges, published files, highlighting, treemap, rate limit, schemas."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from outcrop.surfaces.render import passage
 from outcrop.surfaces.web.api.schemas import shape_of
 from outcrop.surfaces.web.pages.excerpts import excerpt_of, parse_lines
 from outcrop.surfaces.web.pages.forges import forge_of
-from outcrop.surfaces.web.pages.highlight import dedent, dress, wanted_terms
+from outcrop.surfaces.web.pages.highlight import dedent, highlight, marked_terms
 from outcrop.surfaces.web.pages.treemap import GAP, HEIGHT, WIDTH, tiles
-from outcrop.surfaces.web.rate_limit import VISITORS, Bounds, Rate
+from outcrop.surfaces.web.rate_limit import MAX_CLIENTS, Bounds, RateLimiter
 
 COMMIT = "ab" * 20
 
@@ -111,8 +111,8 @@ PATHS = st.sampled_from(["a.py", "b.c", "c.md", "d.rst", "e.html", "f.sql", "g.j
 
 @given(st.text(max_size=200), PATHS, st.text(max_size=20))
 def test_dressed_lines_say_what_the_text_says_and_nothing_else(text: str, path: str | None, query: str) -> None:
-    lines = passage(text, 1, wanted_terms(query, {}))
-    dressed = [str(shown.html) for shown in dress(lines, path, Kind.CODE)]
+    lines = passage(text, 1, marked_terms(query, {}))
+    dressed = [str(shown.html) for shown in highlight(lines, path, Kind.CODE)]
     assert text_of(dressed) == "\n".join(line.text for line in lines)
     for line in dressed:
         assert re.sub(r"</?mark>|<span class=\"t[a-z]\">|</span>", "", line).count("<") == 0
@@ -120,14 +120,14 @@ def test_dressed_lines_say_what_the_text_says_and_nothing_else(text: str, path: 
 
 def test_a_mark_goes_around_colours() -> None:
     lines = passage("def parse_header(raw):", 1, frozenset({"parseheader", "raw"}))
-    (shown,) = dress(lines, "a.py", Kind.CODE)
+    (shown,) = highlight(lines, "a.py", Kind.CODE)
     assert str(shown.html) == (
         '<span class="tk">def</span> <mark><span class="tf">parse_header</span></mark>(<mark>raw</mark>):'
     )
 
 
 def test_endings_are_marked_as_the_keyword_index_finds_them() -> None:
-    wanted = wanted_terms("expired sessions of a bsu", {"bsu": "bus"})
+    wanted = marked_terms("expired sessions of a bsu", {"bsu": "bus"})
     assert wanted == {"expired", "sessions", "bsu", "bus"}
     (line,) = passage("It expires by session of the bus, an expiry of bussing.", 1, wanted)
     assert [line.text[start:end] for start, end in line.marks] == ["expires", "session", "bus"]
@@ -135,7 +135,7 @@ def test_endings_are_marked_as_the_keyword_index_finds_them() -> None:
 
 def test_code_and_tables_in_prose_keep_their_columns() -> None:
     text = "Say:\n\n```\nls  -l\n```\nor\n\n    cd  /\n\n| a | b |\nthen"
-    aligned = [shown.number for shown in dress(passage(text, 1, frozenset()), "a.md", Kind.DOC) if shown.aligned]
+    aligned = [shown.number for shown in highlight(passage(text, 1, frozenset()), "a.md", Kind.DOC) if shown.aligned]
     assert aligned == [3, 4, 5, 8, 10]
 
 
@@ -175,7 +175,7 @@ def test_lines_are_numbers(text: str) -> None:
         parse_lines(text)
 
 
-# -- pictures ---------------------------------------------------------------------------------------------------------
+# -- treemap ----------------------------------------------------------------------------------------------------------
 
 
 def folder(path: str, size: int, *children: Folder) -> Folder:
@@ -217,24 +217,24 @@ def test_folders_with_one_folder_are_shown_as_one_and_slivers_summed_up() -> Non
 
 def test_a_visitor_is_slowed_down_and_recovers() -> None:
     now = [0.0]
-    rate = Rate(Bounds(rate=2, burst=3), lambda: now[0])
-    assert [rate.wait("a") for _ in range(3)] == [0, 0, 0]
-    assert rate.wait("a") == pytest.approx(0.5)
-    assert rate.wait("b") == 0
+    limiter = RateLimiter(Bounds(rate=2, burst=3), lambda: now[0])
+    assert [limiter.acquire("a") for _ in range(3)] == [0, 0, 0]
+    assert limiter.acquire("a") == pytest.approx(0.5)
+    assert limiter.acquire("b") == 0
     now[0] = 0.5
-    assert rate.wait("a") == 0
-    assert rate.wait("a") > 0
+    assert limiter.acquire("a") == 0
+    assert limiter.acquire("a") > 0
     now[0] = 1000
-    assert [rate.wait("a") for _ in range(3)] == [0, 0, 0]
-    assert rate.wait("a") > 0
+    assert [limiter.acquire("a") for _ in range(3)] == [0, 0, 0]
+    assert limiter.acquire("a") > 0
 
 
 def test_only_so_many_visitors_are_remembered() -> None:
-    rate = Rate(Bounds(rate=0.001, burst=1), lambda: 0.0)
-    assert rate.wait("first") == 0
-    for number in range(VISITORS):
-        rate.wait(str(number))
-    assert rate.wait("first") == 0
+    limiter = RateLimiter(Bounds(rate=0.001, burst=1), lambda: 0.0)
+    assert limiter.acquire("first") == 0
+    for number in range(MAX_CLIENTS):
+        limiter.acquire(str(number))
+    assert limiter.acquire("first") == 0
 
 
 # -- schemas ----------------------------------------------------------------------------------------------------------
