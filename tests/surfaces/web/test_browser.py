@@ -61,7 +61,7 @@ def page(browser: Browser, base: str) -> Iterator[Page]:
     assert trouble == []
 
 
-def test_a_question_is_typed_sent_and_stands_in_the_address(page: Page) -> None:
+def test_a_question_is_typed_sent_and_part_of_the_address(page: Page) -> None:
     page.goto("/")
     box = page.get_by_label("Question")
     expect(box).to_be_focused()

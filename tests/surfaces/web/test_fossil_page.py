@@ -10,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -269,7 +268,7 @@ def test_every_link_leads_to_what_it_names(site: Site) -> None:
         assert expected[kind] in re.sub(r"<[^>]+>", "", html.unescape(around.body.decode()))
 
 
-def test_the_catalog_stands_in_the_skin_and_leaves_out_what_readers_may_not_know(site: Site) -> None:
+def test_the_catalog_is_in_the_skin_and_hides_what_readers_may_not_know(site: Site) -> None:
     assert "logo.png" in site.get("/ext/search/catalog", "alice").text
     page = site.get("/ext/search/catalog", "rita")
     assert '<body class="ext' in page.text
@@ -358,7 +357,7 @@ def test_commits_and_searches_do_not_disturb_each_other(site: Site, tmp_path: Pa
         reader.join()
     assert statuses
     assert set(statuses) == {200}
-    # The index is behind now, and says so to whoever may know of check-ins.
+    # The index is behind now, and says so to readers who may see check-ins.
     assert site.get("/ext/search/api/search", "dora", q="lions").json()["stale"]["current"]
     stale = site.get("/ext/search/api/search", "anonymous", q="lions").json()["stale"]
     assert stale == {"indexed": None, "current": ""}

@@ -13,7 +13,7 @@ import stat
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import NoReturn
@@ -66,24 +66,20 @@ class CgiRequest:
 
     Attributes:
         user: Login, or ``nobody``.
-        base: Prefix of every address of the page.
-        path: ``search``, ``api/search`` …
         uri: Prefix of the addresses of Fossil's own pages.
-        nonce: Of Fossil's Content-Security-Policy, for scripts.
+        view: For the views; its reader may see nothing yet, and it has no parameters.
     """
 
     repository: Path
     user: str
     method: str
-    base: str
-    path: str
     query: str
     uri: str
-    nonce: str
+    view: Request
 
     @property
     def is_api(self) -> bool:
-        return self.path.startswith("api/")
+        return self.view.path.startswith("api/")
 
 
 def read_request(environ: Mapping[str, str]) -> CgiRequest | None:
@@ -96,11 +92,15 @@ def read_request(environ: Mapping[str, str]) -> CgiRequest | None:
         # Only this names the visitor: FOSSIL_CAPABILITIES without a login holds those of `anonymous` too.
         user=environ.get("FOSSIL_USER") or NOBODY,
         method=environ.get("REQUEST_METHOD", "GET"),
-        base=environ.get("SCRIPT_NAME", "").rstrip("/"),
-        path=environ.get("PATH_INFO", "").strip("/") or "search",
         query=environ.get("QUERY_STRING", ""),
         uri=environ.get("FOSSIL_URI", ""),
-        nonce=environ.get("FOSSIL_NONCE", ""),
+        view=Request(
+            path=environ.get("PATH_INFO", "").strip("/") or "search",
+            reader=Reader(frozenset()),
+            base=environ.get("SCRIPT_NAME", "").rstrip("/"),
+            nonce=environ.get("FOSSIL_NONCE", ""),
+            skin=True,
+        ),
     )
 
 
@@ -128,18 +128,18 @@ def answer(request: CgiRequest, branch: str | None = None) -> Response:
             return _refusal(request, 400, error.what, error.fix)
         with open_index(request.repository, branch=branch) as index:
             site = Site(index, MODEL_TIMEOUT)
-            inner = Request(request.path, params, Reader(kinds), request.base, request.nonce, skin=True)
-            if inner.get("q") and inner.get("mode") != Mode.KEYWORD:
+            view = replace(request.view, params=params, reader=Reader(kinds))
+            if view.get("q") and view.get("mode") != Mode.KEYWORD:
                 site.load_model()
-            return respond(site, FossilLinks(request.uri), inner, request.method)
+            return respond(site, FossilLinks(request.uri), view, request.method)
     except RequestTimeout:
         return _refusal(request, 504, "the request took too long", "Ask for less, or try again in a moment.")
     except OutcropError as error:
-        log.error("%s: %s", request.path, error)
+        log.error("%s: %s", request.view.path, error)
         status = max(500, outcome(error).http)
         return _refusal(request, status, "the repository cannot be searched right now", _LATER)
     except Exception as error:
-        log.error("%s", request.path, exc_info=error)
+        log.error("%s", request.view.path, exc_info=error)
         return _refusal(request, 500, "something went wrong", REMOTE_FIX)
 
 
@@ -156,7 +156,8 @@ def _is_overloaded(request: CgiRequest) -> bool:
 def _forbidden(request: CgiRequest) -> Response:
     """For a reader who may see no kind: to the login, as for Fossil's own pages."""
     if request.user == NOBODY and not request.is_api:
-        here = Addresses(request.base).search() if request.path == "search" else f"{request.base}/{request.path}"
+        base, path = request.view.base, request.view.path
+        here = Addresses(base).search() if path == "search" else f"{base}/{path}"
         here += f"?{request.query}" if request.query else ""
         return Response(302, b"", headers={"Location": f"{request.uri}/login?g={quote(here, safe='/')}"})
     return _refusal(request, 403, "you may not read anything that is indexed here", "Log in as a user who may.")
@@ -165,8 +166,7 @@ def _forbidden(request: CgiRequest) -> Response:
 def _refusal(request: CgiRequest, status: int, what: str, fix: str) -> Response:
     if request.is_api:
         return problem(status, what, fix)
-    inner = Request(request.path, (), Reader(frozenset()), request.base, request.nonce, skin=True)
-    return error_page(inner, "", status, what, fix)
+    return error_page(request.view, "", status, what, fix)
 
 
 def encode(response: Response) -> bytes:

@@ -22,12 +22,7 @@ HTML = "text/html; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What the reader of a page may see.
-
-    Attributes:
-        kinds: Kinds in hits, counts, catalog and messages; None for every kind.
-        local: Whether the reader uses this machine or holds its token, and may know its paths.
-    """
+    """What a reader may see: ``kinds`` (None for every kind) and, if ``local``, the paths of this machine."""
 
     kinds: frozenset[Kind] | None = None
     local: bool = False
@@ -50,11 +45,11 @@ class Request:
     """A request to a view.
 
     Attributes:
-        path: What follows the base: ``search``, ``view``, ``catalog``, ``api/search`` …
-        params: Names and values of the query string, in order; names may repeat.
+        path: ``search``, ``view``, ``catalog``, ``api/search`` …
+        params: Of the query string, in order; names may repeat.
         base: Prefix of every address of the page, without a slash at its end.
         nonce: Of the Content-Security-Policy, for scripts.
-        skin: Whether the HTML goes inside a page of Fossil, which has its own frame.
+        skin: Whether the HTML goes into a page of Fossil, which has its own frame.
     """
 
     path: str
@@ -65,11 +60,10 @@ class Request:
     skin: bool = False
 
     def get(self, name: str, default: str = "") -> str:
-        """The last value of a parameter."""
         return next((value for key, value in reversed(self.params) if key == name), default)
 
     def all(self, name: str) -> tuple[str, ...]:
-        """Every value of a parameter that is not blank, without duplicates."""
+        """The values that are not blank, without duplicates."""
         return tuple(dict.fromkeys(value for key, value in self.params if key == name and value.strip()))
 
     def number(self, name: str, default: int, low: int, high: int) -> int:

@@ -37,22 +37,16 @@ def problem(status: int, what: str, fix: str = "", headers: dict[str, str] | Non
     return Response(status, json.dumps(body).encode(), PROBLEM, headers or {})
 
 
-def describe(site: Site, request: Request, error: BaseException) -> tuple[int, str, str]:
+def error_response(site: Site, request: Request, error: BaseException) -> Response:
     """Status, what happened and what to do, without what the reader may not know. Logs unexpected errors."""
-    status = outcome(error).http
     what, fix = explain(error)
     if not isinstance(error, OutcropError):
         log.error("%s %s", request.path, what, exc_info=error)
         if not request.reader.local:
             what, fix = "something went wrong", REMOTE_FIX
-    what, fix = (site.redact_paths(request.reader, each) for each in (what, fix))
-    return status, what, fix
-
-
-def error_response(site: Site, request: Request, error: BaseException) -> Response:
-    status, what, fix = describe(site, request, error)
-    headers = {"Allow": "GET, HEAD"} if isinstance(error, WrongMethod) else {}
-    status = 405 if isinstance(error, WrongMethod) else status
+    what, fix = (site.redact_paths(request.reader, text) for text in (what, fix))
+    wrong_method = isinstance(error, WrongMethod)
+    status, headers = (405, {"Allow": "GET, HEAD"}) if wrong_method else (outcome(error).http, {})
     if request.path.startswith("api/"):
         return problem(status, what, fix, headers)
     return replace(error_page(request, site.project, status, what, fix), headers=headers)

@@ -14,18 +14,14 @@ MAX_CLIENTS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits of a server.
+    """Limits of a server."""
 
-    Attributes:
-        rate: Requests a second that one client may send continuously.
-        burst: Requests that it may send at once.
-        waiting: Requests that may run or wait at once.
-        body: Bytes of a request.
-    """
-
+    # Requests of one client: a second, and at once.
     rate: float = 20.0
     burst: int = 80
+    # Requests that run or wait at once.
     waiting: int = 64
+    # Bytes of a request.
     body: int = 65_536
 
 

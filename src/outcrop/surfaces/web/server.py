@@ -9,7 +9,7 @@ import logging
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import uvicorn
@@ -99,6 +99,9 @@ def run(app: ASGIApp, listening: Listening, ready: Callable[[], None] = lambda: 
     )
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     server = _Server(config, ready)
+    if threading.current_thread() is threading.main_thread():
+        # uvicorn raises the signal again at its end; SIGTERM then ends like Ctrl-C, with exit code 0.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt), listening.socket:
         asyncio.run(server.serve(sockets=[listening.socket]))
 
@@ -111,16 +114,3 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """End on a signal without raising it again: the end was requested, so the exit code is 0."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from outcrop.app import documents
 from outcrop.app.catalog import Catalog, catalog
@@ -119,17 +119,7 @@ class Site:
             kinds = self._visible_kinds(reader, arguments)
             if not kinds:
                 return Answer(Mode(arguments.mode), "nothing that you may read is indexed", None, None, ())
-        answer = self._service.search(
-            arguments.query,
-            k=arguments.k,
-            kind=kinds,
-            project=arguments.project,
-            corpus=arguments.corpus,
-            path=arguments.path,
-            mode=arguments.mode,
-            min_score=arguments.min_score,
-            explain=arguments.explain,
-        )
+        answer = self._service.search(**asdict(replace(arguments, kind=tuple(kinds))))
         reason = answer.reason if answer.reason is None else self.redact_paths(reader, answer.reason)
         stale = answer.stale
         if stale is not None and not reader.sees_files:

@@ -31,11 +31,6 @@ class TableRow:
     share: float
     params: tuple[tuple[str, str], ...]
 
-    @property
-    def width(self) -> str:
-        """For a bar of 100 units."""
-        return f"{max(1.0, 100 * self.share):.0f}"
-
 
 @dataclass(frozen=True, slots=True)
 class Branch:
@@ -48,10 +43,6 @@ class Branch:
     chunks: int
     share: float
 
-    @property
-    def width(self) -> str:
-        return f"{max(0.5, 100 * self.share):.1f}"
-
 
 @dataclass(frozen=True, slots=True)
 class Tree:
@@ -59,7 +50,6 @@ class Tree:
 
     name: str
     project: str
-    bytes: int
     tiles: Sequence[Tile]
     branches: Sequence[Branch]
 
@@ -114,4 +104,4 @@ def _tree(root: Folder, own: str) -> Tree:
             branches.append(Branch(f"{len(rest):,} more folders", "", depth, size, chunks, size / root.bytes))
 
     walk(root, 0)
-    return Tree(harmless_line(root.name) or own, root.name, root.bytes, tiles(root), branches)
+    return Tree(harmless_line(root.name) or own, root.name, tiles(root), branches)

@@ -24,23 +24,11 @@ MAX_LINE = 2_000
 
 # Seven colours show the structure; the first entry that contains a token decides.
 _CLASSES: tuple[tuple[_TokenType, str], ...] = (
-    (Comment.Preproc, "k"),
-    (Comment, "c"),
-    (String.Doc, "c"),
-    (Keyword, "k"),
-    (String, "s"),
-    (Number, "n"),
-    (Name.Function, "f"),
-    (Name.Class, "f"),
-    (Name.Namespace, "f"),
-    (Name.Decorator, "d"),
-    (Name.Tag, "k"),
-    (Name.Attribute, "d"),
-    (Name.Builtin, "b"),
-    (Generic.Heading, "h"),
-    (Generic.Subheading, "h"),
+    (Comment.Preproc, "k"), (Comment, "c"), (String.Doc, "c"), (Keyword, "k"), (String, "s"), (Number, "n"),
+    (Name.Function, "f"), (Name.Class, "f"), (Name.Namespace, "f"), (Name.Decorator, "d"), (Name.Tag, "k"),
+    (Name.Attribute, "d"), (Name.Builtin, "b"), (Generic.Heading, "h"), (Generic.Subheading, "h"),
     (Generic.Strong, "h"),
-)
+)  # fmt: skip
 
 # Lexers of the usual extensions. For others Pygments compares the name with a thousand patterns, the slowest part of a
 # page in the CGI.

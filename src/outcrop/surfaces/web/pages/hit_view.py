@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from outcrop.core.model import Answer, Copy, Hit, Kind, Mode
 from outcrop.surfaces.render import clock, excerpt, harmless_line, passage
-from outcrop.surfaces.web.pages.highlight import HtmlLine, dedent, highlight, reads_as_prose
+from outcrop.surfaces.web.pages.highlight import dedent, highlight, reads_as_prose
 from outcrop.surfaces.web.pages.links import Link, LinkTarget
 from outcrop.surfaces.web.pages.urls import Addresses
 
@@ -28,21 +27,6 @@ FOUND_BY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A score from 0 to 1, with its label and what the number means."""
-
-    value: float
-    text: str
-    meaning: str
-
-    @property
-    def width(self) -> str:
-        """For a bar of 100 units."""
-        return f"{100 * self.value:.0f}"
-
-
-@dataclass(frozen=True, slots=True)
 class HitView:
     """One hit on the page.
 
@@ -61,72 +45,48 @@ class HitView:
         project: Slug; empty for this repository.
     """
 
-    number: int
-    folder: str
-    file: str
-    where: str
-    title: str
-    hit: Hit
-    score: Score
-    found_by: tuple[str, str]
-    links: Sequence[Link]
-    more: str
-    lines: Sequence[HtmlLine]
-    hidden_lines: int
-    prose: bool
-    other_paths: Sequence[str]
-    more_paths: int
-    copies: Sequence[Link]
-    more_copies: int
-    project: str
-
-
-def hit_view(
-    number: int,
-    hit: Hit,
-    answer: Answer,
-    terms: Collection[str],
-    links: Sequence[Link],
-    copies: Sequence[Link],
-    query: str,
-    at: Addresses,
-) -> HitView:
-    """Describe a hit; ``terms`` are those of the question, ``copies`` the links to the first of its near-duplicates."""
-    lines = passage(hit.text, hit.lines[0], terms)
-    # One or two lines more are shown instead of a link to them.
-    shown = lines if len(lines) <= SHOWN_LINES + 2 else excerpt(lines, SHOWN_LINES)
-    folder, file = split_location(hit.kind, hit.path, hit.hash, record="" if hit.record is None else hit.record.id)
-    others = [harmless_line(path) for path in hit.paths if path != hit.path]
-    first, last = hit.lines
-    more = at.view(
-        ("path", hit.path),
-        ("hash", hit.hash),
-        ("project", hit.project),
-        ("cell", None if hit.cell is None else hit.cell + 1),
-        ("lines", f"{first}-{last}"),
-        ("around", AROUND),
-        ("q", query),
-    )
-    return HitView(
-        number=number,
-        folder=folder,
-        file=file,
-        where=_lines_in_words(hit),
-        title=harmless_line(hit.name or ""),
-        hit=hit,
-        score=_score(hit, answer),
-        found_by=FOUND_BY[hit.mode],
-        links=[*links, *_asset_links(hit)],
-        more=more,
-        lines=highlight(dedent(shown), hit.path, hit.kind),
-        hidden_lines=len(lines) - len(shown),
-        prose=reads_as_prose(hit.kind, hit.path),
-        other_paths=others[:OTHER_PATHS],
-        more_paths=max(0, len(others) - OTHER_PATHS),
-        copies=copies,
-        more_copies=len(hit.copies) - len(copies),
-        project=hit.project,
-    )
+    def __init__(
+        self,
+        number: int,
+        hit: Hit,
+        answer: Answer,
+        terms: Collection[str],
+        links: Sequence[Link],
+        copies: Sequence[Link],
+        query: str,
+        at: Addresses,
+    ) -> None:
+        self.number = number
+        self.hit = hit
+        self.project = hit.project
+        record = "" if hit.record is None else hit.record.id
+        self.folder, self.file = split_location(hit.kind, hit.path, hit.hash, record)
+        self.where = _lines_in_words(hit)
+        self.title = harmless_line(hit.name or "")
+        self.found_by = FOUND_BY[hit.mode]
+        if answer.mode is Mode.KEYWORD:
+            self.score, self.score_meaning = f"{100 * hit.score:.0f} %", "share of the word score of the best hit"
+        else:
+            self.score, self.score_meaning = f"{hit.score:.2f}", "similarity of meaning, 0 to 1 (the same text)"
+        self.links = [*links, *_asset_links(hit)]
+        self.more = at.view(
+            ("path", hit.path),
+            ("hash", hit.hash),
+            ("project", hit.project),
+            ("cell", None if hit.cell is None else hit.cell + 1),
+            ("lines", "{}-{}".format(*hit.lines)),
+            ("around", AROUND),
+            ("q", query),
+        )
+        lines = passage(hit.text, hit.lines[0], terms)
+        # One or two lines more are shown instead of a link to them.
+        shown = lines if len(lines) <= SHOWN_LINES + 2 else excerpt(lines, SHOWN_LINES)
+        self.lines = highlight(dedent(shown), hit.path, hit.kind)
+        self.hidden_lines = len(lines) - len(shown)
+        self.prose = reads_as_prose(hit.kind, hit.path)
+        others = [harmless_line(path) for path in hit.paths if path != hit.path]
+        self.other_paths, self.more_paths = others[:OTHER_PATHS], max(0, len(others) - OTHER_PATHS)
+        self.copies, self.more_copies = copies, len(hit.copies) - len(copies)
 
 
 def split_location(kind: Kind, path: str | None, content_hash: str, record: str = "") -> tuple[str, str]:
@@ -157,12 +117,6 @@ def _asset_links(hit: Hit) -> list[Link]:
     if hit.uri is None or not hit.uri.lower().startswith(("https://", "http://")):
         return []
     return [Link(hit.uri, "Open the recording" if hit.start is None else f"Play from {clock(hit.start)}", outside=True)]
-
-
-def _score(hit: Hit, answer: Answer) -> Score:
-    if answer.mode is Mode.KEYWORD:
-        return Score(hit.score, f"{100 * hit.score:.0f} %", "share of the word score of the best hit")
-    return Score(hit.score, f"{hit.score:.2f}", "similarity of meaning, from 0 (none) to 1 (the same text)")
 
 
 def target_of(hit: Hit | Copy) -> LinkTarget:

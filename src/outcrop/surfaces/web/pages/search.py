@@ -14,7 +14,7 @@ from outcrop.search.spelling import corrected
 from outcrop.surfaces.render import explain, harmless_line, outcome
 from outcrop.surfaces.web.http import Request, Response
 from outcrop.surfaces.web.pages.highlight import marked_terms
-from outcrop.surfaces.web.pages.hit_view import OTHER_PATHS, HitView, copy_link, hit_view, target_of
+from outcrop.surfaces.web.pages.hit_view import OTHER_PATHS, HitView, copy_link, target_of
 from outcrop.surfaces.web.pages.links import Links
 from outcrop.surfaces.web.pages.templates import PageHead, page
 from outcrop.surfaces.web.pages.urls import Addresses
@@ -62,20 +62,6 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """The state of every control; ``narrowed`` means that a filter is set."""
-
-    query: str
-    mode: str
-    kinds: Sequence[Choice]
-    projects: Sequence[Choice]
-    corpora: Sequence[Choice]
-    path: str
-    k: int
-    narrowed: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Notice:
     """A limit of an answer; ``level`` is ``warn`` or ``info``, commands in the texts are between backquotes."""
 
@@ -113,12 +99,16 @@ def search_page(site: Site, links: Links, request: Request) -> Response:
         "search.html",
         PageHead(_title(arguments.query), site.project, "search"),
         status,
-        form=_form(arguments, request, facets, site.project),
+        query=arguments.query,
+        mode=arguments.mode if arguments.mode in set(Mode) else Mode.HYBRID,
+        path=" ".join(arguments.path),
+        narrowed=arguments.kind or arguments.corpus or arguments.path or arguments.project not in ((), ("",)),
         modes=MODES,
         results=results,
         failure=failure,
         facets=facets,
         project=site.project,
+        **_choices(arguments, request.get("project"), facets, site.project),
     )
 
 
@@ -162,7 +152,7 @@ def _results(site: Site, links: Links, request: Request, arguments: SearchArgume
     hit_links = list(islice(linked, len(answer.hits)))
     copy_links = [[copy_link(copy, next(linked)) for copy in each] for each in copies]
     hits = [
-        hit_view(number, hit, answer, terms, own, near, query, at)
+        HitView(number, hit, answer, terms, own, near, query, at)
         for number, (hit, own, near) in enumerate(zip(answer.hits, hit_links, copy_links, strict=True), 1)
     ]
     return Results(answer, hits, _notices(answer), seconds, _more(request, arguments, answer, at))
@@ -200,25 +190,18 @@ def _stale(indexed: str | None, current: str) -> str:
     return f"The index is behind: it is at {before}, the source is at {now}."
 
 
-def _form(arguments: SearchArguments, request: Request, facets: Facets, own: str) -> Form:
-    project = request.get("project")
+def _choices(arguments: SearchArguments, project: str, facets: Facets, own: str) -> dict[str, list[Choice]]:
     corpus = arguments.corpus[0] if arguments.corpus else ""
-    projects = tuple("" if name == own else name for name in arguments.project)
-    counts = facets.kinds(projects, corpus)
-    return Form(
-        query=arguments.query,
-        mode=arguments.mode if arguments.mode in set(Mode) else Mode.HYBRID,
-        kinds=[Choice(kind, KIND_NAMES[kind], kind in arguments.kind, count) for kind, count in counts.items()],
-        projects=[
+    counts = facets.kinds(tuple("" if name == own else name for name in arguments.project), corpus)
+    return {
+        "kinds": [Choice(kind, KIND_NAMES[kind], kind in arguments.kind, count) for kind, count in counts.items()],
+        "projects": [
             Choice("", f"this repository ({own})", project in ("", own)),
             Choice(ALL_PROJECTS, "all projects", project == ALL_PROJECTS),
             *(Choice(name, harmless_line(name), name == project) for name in facets.projects if name),
         ],
-        corpora=[
+        "corpora": [
             Choice("", "every corpus", corpus == ""),
             *(Choice(name, harmless_line(name), name == corpus) for name in facets.corpora),
         ],
-        path=" ".join(arguments.path),
-        k=arguments.k,
-        narrowed=bool(arguments.kind or arguments.corpus or arguments.path or (arguments.project not in ((), ("",)))),
-    )
+    }

@@ -39,8 +39,6 @@ class Tile:
 
     Attributes:
         label: What fits on it; may be empty.
-        name: What it represents, in full.
-        path: Folder that it links to; empty without one.
         level: 0 for folders of the root, 1 for folders in them, 2 for folders in those.
         shade: 0 to 5, to tell the folders of the root apart.
     """
@@ -51,7 +49,6 @@ class Tile:
     height: float
     label: str
     name: str
-    path: str
     bytes: int
     level: int
     shade: int
@@ -63,10 +60,10 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class _Item:
+    label: str
     name: str
-    path: str
     bytes: int
-    folder: Folder | None
+    folder: Folder | None = None
 
 
 def tiles(root: Folder) -> list[Tile]:
@@ -95,12 +92,13 @@ def _items(folder: Folder, whole: int) -> list[_Item]:
     own = folder.bytes - sum(child.bytes for child in folder.children)
     rest = folder.bytes - own - sum(child.bytes for child in shown)
     if own >= SMALLEST * whole:
-        items.append(_Item("files here", folder.path, own, None))
+        items.append(_Item("files here", "files here", own))
     else:
         rest += own
     small = len(folder.children) - len(shown)
     if small:
-        items.append(_Item(f"{small:,} small folders", "", rest, None))
+        label = f"{small:,} small folders"
+        items.append(_Item(label, label, rest))
     return sorted((item for item in items if item.bytes > INVISIBLE * whole), key=lambda item: -item.bytes)
 
 
@@ -115,17 +113,7 @@ def _merge_single_child(folder: Folder) -> _Item:
 
 def _tile(item: _Item, box: Box, level: int, shade: int) -> Tile:
     x, y, width, height = (round(value, 1) for value in box)
-    fits = int((width - 14) / CHARACTER)
-    label = item.name if len(item.name) <= fits else f"{item.name[: fits - 1]}…" if fits >= 4 else ""
-    return Tile(
-        x=x,
-        y=y,
-        width=max(0.0, round(width - GAP, 1)),
-        height=max(0.0, round(height - GAP, 1)),
-        label=label if height >= HEADER else "",
-        name=item.name if item.folder is None else item.path,
-        path=item.path if item.folder is not None else "",
-        bytes=item.bytes,
-        level=level,
-        shade=shade,
-    )
+    fits = int((width - 14) / CHARACTER) if height >= HEADER else 0
+    label = item.label if len(item.label) <= fits else f"{item.label[: fits - 1]}…" if fits >= 4 else ""
+    width, height = (max(0.0, round(side - GAP, 1)) for side in (width, height))
+    return Tile(x, y, width, height, label, item.name, item.bytes, level, shade)

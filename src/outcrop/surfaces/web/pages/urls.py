@@ -28,7 +28,7 @@ class Addresses:
         return f"{self.base}/catalog"
 
     def static(self, name: str, version: str) -> str:
-        """The version makes a new address, so that browsers may keep the file forever."""
+        # A new version is a new address, so that browsers may keep the file forever.
         return f"{self.base}/static/{quote(name)}?v={version}"
 
 

@@ -126,12 +126,7 @@ def _block_views(
 
 
 def _every_line(block: Block, terms: frozenset[str]) -> list[Line]:
-    """Every line of a block, with the blank ones at its edges that a passage leaves out."""
-    inner = passage(block.text, block.first_line, terms)
-    first, count = block.first_line, block.text.removesuffix("\n").count("\n") + 1
-    above = [Line(number, "", ()) for number in range(first, inner[0].number if inner else first + count)]
-    below = [Line(number, "", ()) for number in range(inner[-1].number + 1, first + count)] if inner else []
-    return [*above, *inner, *below]
+    return passage(block.text.removesuffix("\n"), block.first_line, terms, trim=False)
 
 
 def _back_link(request: Request) -> Link | None:
