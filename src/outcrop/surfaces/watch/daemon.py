@@ -6,7 +6,6 @@ fails is tried again at growing intervals, and ``status`` reports it meanwhile.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -23,7 +22,7 @@ from outcrop.core.reports import Progress, Watcher
 from outcrop.errors import EgressRefused, NotARepository, OutcropError, SourceLocked, StoreLocked
 from outcrop.surfaces.render import duration
 from outcrop.surfaces.watch.once import describe
-from outcrop.surfaces.watch.triggers import EventsFailed, Polling, Trigger, make_trigger
+from outcrop.surfaces.watch.triggers import EventsFailed, Polling, Trigger, file_identity, make_trigger
 
 # Seconds of one wait; after each, the folder, the settings and the clock are checked.
 WAIT = 5.0
@@ -169,7 +168,7 @@ class _Session:
 
     def _identities(self) -> tuple[object, ...]:
         """Identity of the folders and of the settings files of an open index."""
-        return (*(_identity(path)[:2] for path in self._folders), *map(_identity, self._settings))
+        return (*(file_identity(path)[:2] for path in self._folders), *map(file_identity, self._settings))
 
     def _start_trigger(self, failure: str | None) -> Trigger:
         try:
@@ -239,12 +238,3 @@ class _Session:
 
 def _describe(place: tuple[str, Path] | None) -> str:
     return "" if place is None else f"{place[1]} ({place[0]})"
-
-
-def _identity(path: str) -> tuple[int, int, int, int]:
-    """Device, inode, time and size of a file; zeros without one."""
-    try:
-        status = os.stat(path)  # noqa: PTH116, a Path takes several times as long
-    except OSError:
-        return (0, 0, 0, 0)
-    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

@@ -183,16 +183,17 @@ class FilePolling(Trigger):
             time.sleep(SETTLE)
         return True
 
-    def _state(self) -> tuple[tuple[int, int, int], ...]:
-        return tuple(map(_file_state, self._files))
+    def _state(self) -> tuple[tuple[int, int, int, int], ...]:
+        return tuple(map(file_identity, self._files))
 
 
-def _file_state(path: str) -> tuple[int, int, int]:
+def file_identity(path: str) -> tuple[int, int, int, int]:
+    """Device, inode, time and size of a file; zeros without one."""
     try:
         status = os.stat(path)  # noqa: PTH116, a Path takes several times as long
     except OSError:
-        return (0, 0, 0)
-    return status.st_size, status.st_mtime_ns, status.st_ino
+        return (0, 0, 0, 0)
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 class Polling(Trigger):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from outcrop.core.model import Answer, Copy, Hit, Kind, Mode
 from outcrop.surfaces.render import clock, excerpt, harmless_line, passage
 from outcrop.surfaces.web.pages.highlight import dedent, highlight, reads_as_prose
-from outcrop.surfaces.web.pages.links import Link, LinkTarget
+from outcrop.surfaces.web.pages.links import Link, LinkTarget, viewer_address
 from outcrop.surfaces.web.pages.urls import Addresses
 
 # Lines of a passage on the search page.
@@ -69,15 +69,7 @@ class HitView:
         else:
             self.score, self.score_meaning = f"{hit.score:.2f}", "similarity of meaning, 0 to 1 (the same text)"
         self.links = [*links, *_asset_links(hit)]
-        self.more = at.view(
-            ("path", hit.path),
-            ("hash", hit.hash),
-            ("project", hit.project),
-            ("cell", None if hit.cell is None else hit.cell + 1),
-            ("lines", "{}-{}".format(*hit.lines)),
-            ("around", AROUND),
-            ("q", query),
-        )
+        self.more = viewer_address(at, target_of(hit), ("around", AROUND), ("q", query))
         lines = passage(hit.text, hit.lines[0], terms)
         # One or two lines more are shown instead of a link to them.
         shown = lines if len(lines) <= SHOWN_LINES + 2 else excerpt(lines, SHOWN_LINES)

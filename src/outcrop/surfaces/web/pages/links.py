@@ -73,21 +73,20 @@ class ViewerLinks(Links):
         return [[Link(self._href(target, query, filters), "Open")] for target in targets]
 
     def _href(self, target: LinkTarget, query: str, filters: str) -> str:
-        lines, anchor = None, ""
-        cell = None if target.cell is None else target.cell + 1
-        if target.lines is not None:
-            lines = f"{target.lines[0]}-{target.lines[1]}"
-            anchor = f"#{'' if cell is None else f'C{cell}-'}L{target.lines[0]}"
-        address = self._addresses.view(
-            ("path", target.path),
-            ("hash", target.hash),
-            ("project", target.project),
-            ("cell", cell),
-            ("lines", lines),
-            ("q", query),
-            ("from", filters),
-        )
-        return address + anchor
+        address = viewer_address(self._addresses, target, ("q", query), ("from", filters))
+        cell = "" if target.cell is None else f"C{target.cell + 1}-"
+        return address if target.lines is None else f"{address}#{cell}L{target.lines[0]}"
+
+
+def viewer_address(addresses: Addresses, target: LinkTarget, *pairs: tuple[str, object]) -> str:
+    return addresses.view(
+        ("path", target.path),
+        ("hash", target.hash),
+        ("project", target.project),
+        ("cell", None if target.cell is None else target.cell + 1),
+        ("lines", None if target.lines is None else "{}-{}".format(*target.lines)),
+        *pairs,
+    )
 
 
 class GitLinks(Links):
