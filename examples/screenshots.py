@@ -1,8 +1,8 @@
-"""The pictures of the page in README.md and docs/web.md: indexes a folder, serves it, and photographs it with Chromium.
+"""Takes the screenshots in README.md and docs/web.md: indexes a folder, serves it, opens it in Chromium.
 
 usage: screenshots.py FOLDER [QUESTION]
 
-FOLDER is any repository or folder, such as the one that `make demo` leaves (demo/stdlib). Needs the development
+FOLDER is any repository or folder, such as the result of `make demo` (demo/stdlib). Needs the development
 dependencies and a Chromium on the PATH. Writes docs/images/*.png.
 """
 
@@ -19,12 +19,11 @@ from playwright.sync_api import Browser, sync_playwright
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 QUESTION = "make a paragraph fit into eighty columns"
 
-LARGEST = 150_000
-"""Bytes of a picture; a README is read over slow lines, too."""
+# Bytes of a screenshot, for slow connections.
+MAX_BYTES = 150_000
 
 
 def main() -> int:
-    """Index, serve, photograph."""
     if len(sys.argv) < 2:
         print(__doc__, file=sys.stderr)
         return 2
@@ -36,26 +35,26 @@ def main() -> int:
         try:
             assert server.stdout is not None
             base = server.stdout.readline().strip().removesuffix("/search")
-            # The first question may still meet a model that is being loaded.
             with sync_playwright() as playwright:
                 chromium = shutil.which("chromium") or shutil.which("chromium-browser")
                 browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
                 search = f"{base}/search?{urlencode({'q': question})}"
-                photograph(browser, search, None)
-                photograph(browser, search, "search-light", height=760)
-                photograph(browser, search, "search-dark", scheme="dark", height=760)
-                photograph(browser, search, "search-narrow", width=390, height=760)
-                photograph(browser, f"{base}/catalog", "catalog", height=1050)
+                # The model may still be loading for the first question.
+                screenshot(browser, search, None)
+                screenshot(browser, search, "search-light", height=760)
+                screenshot(browser, search, "search-dark", scheme="dark", height=760)
+                screenshot(browser, search, "search-narrow", width=390, height=760)
+                screenshot(browser, f"{base}/catalog", "catalog", height=1050)
                 browser.close()
         finally:
             server.terminate()
     return 0
 
 
-def photograph(
+def screenshot(
     browser: Browser, address: str, name: str | None, *, scheme: str = "light", width: int = 1040, height: int = 800
 ) -> None:
-    """Open a page and, where it has a name, keep its picture."""
+    """Open a page and, with a name, save its screenshot."""
     context = browser.new_context(
         viewport={"width": width, "height": height},
         color_scheme="dark" if scheme == "dark" else "light",
@@ -68,7 +67,7 @@ def photograph(
         page.screenshot(path=path)
         size = path.stat().st_size
         print(f"{path.name}: {size:,} bytes")
-        assert size <= LARGEST, f"{path} is too large"
+        assert size <= MAX_BYTES, f"{path} is too large"
     context.close()
 
 

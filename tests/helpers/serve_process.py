@@ -12,14 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-class Served:
-    """A running server.
-
-    Attributes:
-        process: It.
-        address: What it printed.
-        base: The same up to and without the path.
-    """
+class Server:
+    """A running server; ``address`` is what it printed, ``base`` the same without the path."""
 
     def __init__(self, process: subprocess.Popen[str], address: str) -> None:
         self.process = process
@@ -27,14 +21,14 @@ class Served:
         self.base = address.split("/ext/")[0]
 
     def interrupt(self) -> tuple[int, str]:
-        """Press Ctrl-C; returns exit code and what was said on stderr."""
+        """Press Ctrl-C; returns exit code and standard error."""
         self.process.send_signal(signal.SIGINT)
         _, errors = self.process.communicate(timeout=20)
         return self.process.returncode, errors
 
 
 def start(folder: Path, *options: str, **variables: str) -> subprocess.Popen[str]:
-    """Start it on a free port with the ``hash`` embedder, and do not wait."""
+    """Start it with the ``hash`` embedder, and do not wait."""
     return subprocess.Popen(
         [sys.executable, "-m", "outcrop", "serve", str(folder), "--embedder", "hash", *options],
         stdout=subprocess.PIPE,
@@ -45,8 +39,8 @@ def start(folder: Path, *options: str, **variables: str) -> subprocess.Popen[str
 
 
 @contextmanager
-def serving(folder: Path, *options: str, **variables: str) -> Iterator[Served]:
-    """A server that answers, ended afterwards."""
+def serving(folder: Path, *options: str, **variables: str) -> Iterator[Server]:
+    """A server that answers."""
     process = start(folder, "--port", "0", *options, **variables)
     assert process.stdout is not None
     watchdog = threading.Timer(60, process.kill)
@@ -57,7 +51,7 @@ def serving(folder: Path, *options: str, **variables: str) -> Iterator[Served]:
             process.kill()
             raise AssertionError(process.communicate()[1])
         watchdog.cancel()
-        yield Served(process, address)
+        yield Server(process, address)
     finally:
         watchdog.cancel()
         process.kill()

@@ -1,4 +1,4 @@
-"""Watches for tests: one in this process whose events drive a scenario, and real ones as processes."""
+"""Watches for tests: one in this process, driven by its events, and real ones as processes."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from outcrop.app.update import is_behind
 from outcrop.core.reports import Progress
 from outcrop.surfaces.watch.daemon import Event, watch
 
+# Gets every event, changes the source, and ends the watch by returning.
 Scenario = Generator[None, Event, None]
-"""Is sent every event, does something about it, and ends the watch by returning."""
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 class Done(BaseException):
-    """Ends a watch from its inside, as Ctrl-C does."""
+    """Ends a watch from inside, like Ctrl-C."""
 
 
 @contextmanager
-def unseen() -> Iterator[Callable[[Progress], None]]:
+def no_display() -> Iterator[Callable[[Progress], None]]:
     yield lambda _: None
 
 
@@ -39,17 +39,17 @@ def play(root: Path, scenario: Scenario, **settings: Any) -> None:
     """Watch a place in this process until the scenario ends."""
     next(scenario)
 
-    def tell(event: Event) -> None:
+    def on_event(event: Event) -> None:
         try:
             scenario.send(event)
         except StopIteration:
             raise Done from None
 
     try:
-        watch(lambda: outcrop.open(root, settings={"embedder": "hash"} | settings), tell, unseen)
+        watch(lambda: outcrop.open(root, settings={"embedder": "hash"} | settings), on_event, no_display)
     except Done:
         return
-    raise AssertionError("somebody else watches this")
+    raise AssertionError("another process watches this")
 
 
 class Process:
@@ -74,20 +74,20 @@ class Process:
             self.events.put(json.loads(line))
 
     def await_event(self, name: str) -> dict[str, Any]:
-        """The next event of this name; others are passed over."""
-        until = time.monotonic() + PATIENCE
+        """The next event of this name."""
+        deadline = time.monotonic() + TIMEOUT
         while True:
-            event = self.events.get(timeout=max(0.1, until - time.monotonic()))
+            event = self.events.get(timeout=max(0.1, deadline - time.monotonic()))
             if event["event"] == name:
                 return event
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
-        """End it; its exit code and what it said."""
+        """End it; its exit code and standard error."""
         self.process.send_signal(number)
         return self.finish()
 
     def finish(self) -> tuple[int, str]:
-        code = self.process.wait(PATIENCE)
+        code = self.process.wait(TIMEOUT)
         self._reader.join()
         assert self.process.stdout is not None
         assert self.process.stderr is not None
@@ -99,7 +99,6 @@ class Process:
 
 @contextmanager
 def watched(root: Path, *arguments: str) -> Iterator[Process]:
-    """A watch of a place, ended at the end."""
     process = Process(root, *arguments)
     try:
         yield process
@@ -111,8 +110,8 @@ def watched(root: Path, *arguments: str) -> Iterator[Process]:
 
 def await_current(root: Path) -> None:
     """Return when the index is up to date."""
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
+    deadline = time.monotonic() + TIMEOUT
+    while time.monotonic() < deadline:
         with outcrop.open(root, settings={"embedder": "hash"}) as index:
             if not is_behind(index):
                 return

@@ -1,4 +1,4 @@
-"""A small repository with an index, and the page's application asked without a server."""
+"""A small repository with an index, and requests to the page's application without a server."""
 
 from __future__ import annotations
 
@@ -95,14 +95,11 @@ def make_kettle(folder: Path) -> Path:
 
 
 def open_kettle(folder: Path) -> Index:
-    """Open it."""
     return outcrop.open(folder, settings={"embedder": "hash"})
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the application answered."""
-
     status: int
     headers: Mapping[str, str]
     body: bytes
@@ -116,8 +113,8 @@ class Answer:
         return json.loads(self.body)
 
 
-class Asker:
-    """Calls an ASGI application as a server would, one request at a time."""
+class WebClient:
+    """Calls the ASGI application like a server, one request at a time."""
 
     def __init__(self, index: Index, authenticator: Authenticator | None = None, bounds: Bounds | None = None) -> None:
         self.app = make_app(index, authenticator=authenticator, bounds=bounds or Bounds(rate=1e6, burst=10**6))

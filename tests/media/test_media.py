@@ -25,7 +25,7 @@ from outcrop.media.assets import find, list_media
 from outcrop.media.verify import check, verify_all
 from outcrop.surfaces.cli.program import main
 from outcrop.surfaces.mcp.text_format import answer_text
-from outcrop.surfaces.web.pages.cards import card
+from outcrop.surfaces.web.pages.hit_view import HitView
 from outcrop.surfaces.web.pages.urls import Addresses
 
 Run = Callable[..., tuple[int, str, str]]
@@ -489,7 +489,7 @@ def test_pages_and_agents_are_led_to_the_moment(plain: Home) -> None:
         index.build()
         answer = index.search("motor runs dry", kind="media")
         at = Addresses("/search")
-        cards = {hit.transcript: card(1, hit, answer, frozenset(), [], [], "", at) for hit in reversed(answer.hits)}
+        cards = {hit.transcript: HitView(1, hit, answer, frozenset(), [], [], "", at) for hit in reversed(answer.hits)}
         talk, roses = cards["media/talk.vtt"], cards["media/roses/roses.txt"]
         assert (talk.where, [(link.href, link.label, link.outside) for link in talk.links]) == (
             "20:00–20:09",

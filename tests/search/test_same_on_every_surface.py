@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import anyio
 import pytest
 from mcp import Client
-from web_client import Asker, make_kettle, open_kettle
+from web_client import WebClient, make_kettle, open_kettle
 
 from outcrop.app.index import Index
 from outcrop.app.warm_index import Service
@@ -65,7 +65,7 @@ def by_mcp(index: Index, query: str, wanted: dict[str, Any]) -> Any:
     return anyio.run(ask)
 
 
-def on_the_page(ask: Asker, query: str, wanted: dict[str, Any]) -> list[tuple[str | None, str, str, str]]:
+def on_the_page(ask: WebClient, query: str, wanted: dict[str, Any]) -> list[tuple[str | None, str, str, str]]:
     """Path, hash, lines and score of each hit, read off the page."""
     page = ask("/ext/search", ("q", query), *wanted.items()).text
     found = []
@@ -83,7 +83,7 @@ def on_the_page(ask: Asker, query: str, wanted: dict[str, Any]) -> list[tuple[st
 @pytest.mark.parametrize(("query", "wanted"), QUESTIONS)
 def test_every_surface_gives_the_same_hits(folder: Path, index: Index, query: str, wanted: dict[str, Any]) -> None:
     expected = json.loads(json.dumps(index.search(query, **wanted).to_dict()))
-    ask = Asker(index)
+    ask = WebClient(index)
     assert by_command(folder, query, wanted) == expected
     assert ask("/ext/api/search", ("q", query), *wanted.items()).json == expected
     assert on_the_page(ask, query, wanted) == [

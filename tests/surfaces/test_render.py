@@ -1,4 +1,4 @@
-"""What every surface shows: errors and their codes, safe text, the right lines, JSON, numbers."""
+"""What every surface shows: errors and their codes, safe text, excerpts, JSON, numbers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_full_disk_and_a_locked_door_say_what_to_do() -> None:
     full = OSError(errno.ENOSPC, "No space left on device", "/var/index.sqlite")
     assert explain(full) == (
         "/var/index.sqlite: No space left on device",
-        "Free some space; what was written before is kept.",
+        "Free some space; earlier work is kept.",
     )
     what, fix = explain(PermissionError(errno.EACCES, "Permission denied", "/home/me/x"))
     assert what == "/home/me/x: Permission denied"

@@ -1,4 +1,4 @@
-"""What every surface shows the same way: errors, safe text, the lines of a passage worth showing, JSON, numbers."""
+"""What every surface shows the same way: errors, safe text, excerpts, JSON, numbers."""
 
 from __future__ import annotations
 
@@ -13,21 +13,15 @@ from typing import Any
 from outcrop import errors
 from outcrop.text import terms
 
-BUG_HINT = "This is a bug. Set OUTCROP_DEBUG=1 and run it again to see where it happens."
+BUG_HINT = "This is a bug. Run it again with OUTCROP_DEBUG=1 to see where it happens."
 
-# Columns of a tab in a shown passage; 8 would push code out of the window.
+# Columns of a tab in a shown passage; 8 would move code out of the window.
 TAB = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an error leaves the program.
-
-    Attributes:
-        exit: Exit code of the command line: 1 failed, 2 asked for something that does not exist.
-        http: Status code.
-        mcp: JSON-RPC error code.
-    """
+    """How an error leaves the program: exit code (1 failed, 2 usage error), HTTP status, JSON-RPC error code."""
 
     exit: int
     http: int
@@ -37,7 +31,7 @@ class Outcome:
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
-# The one table from error to exit code, HTTP status and MCP error. The nearest class of an error counts.
+# The only table from error to exit code, HTTP status and MCP error. The nearest class counts.
 OUTCOMES: dict[type[BaseException], Outcome] = {
     errors.UsageError: Outcome(2, 400, INVALID_PARAMS),
     errors.UnknownArtifact: Outcome(2, 404, INVALID_PARAMS),
@@ -59,12 +53,11 @@ OUTCOMES: dict[type[BaseException], Outcome] = {
 
 
 def outcome(error: BaseException) -> Outcome:
-    """Look an error up in ``OUTCOMES``."""
     return next(OUTCOMES[each] for each in type(error).__mro__ if each in OUTCOMES)
 
 
-_FULL = "Free some space; what was written before is kept."
-_FORBIDDEN = "Check its permissions, or name another place for the index with --store."
+_FULL = "Free some space; earlier work is kept."
+_FORBIDDEN = "Check its permissions, or put the index somewhere else with --store."
 _FIXES = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
@@ -76,7 +69,7 @@ _FIXES = {
 
 
 def explain(error: BaseException) -> tuple[str, str]:
-    """What happened and what to do about it; the second is empty when nothing can be done."""
+    """What happened and what to do about it; the second may be empty."""
     if isinstance(error, errors.OutcropError):
         return error.what, error.fix
     if isinstance(error, OSError):
@@ -89,13 +82,13 @@ def explain(error: BaseException) -> tuple[str, str]:
 
 
 def message(error: BaseException) -> str:
-    """The error as a person reads it, without control characters: one line, and one of what to do."""
+    """The error for a person, without control characters: one line, and one of what to do."""
     what, fix = (harmless_line(part) for part in explain(error))
     return f"outcrop: {what}\n  → {fix}" if fix else f"outcrop: {what}"
 
 
-# Terminal escapes live in C0 and C1; the rest reorders or breaks lines (bidirectional overrides, line separators), so
-# that what is shown is not what is there. Lone surrogates are bytes that are not UTF-8 and cannot be printed.
+# Terminal escapes are in C0 and C1; the rest reorders or breaks lines (bidirectional overrides, line separators). Lone
+# surrogates are bytes that are not UTF-8 and cannot be printed.
 _HARMFUL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _IN_TEXT = re.compile(f"[{_HARMFUL}]")
 _IN_LINE = re.compile(f"[{_HARMFUL}\t\n]")
@@ -103,12 +96,12 @@ _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def harmless(text: str) -> str:
-    """Indexed text that may go to a terminal: everything that acts instead of showing is spelled out (``\\x1b``)."""
+    """Text that is safe on a terminal: control characters are spelled out (``\\x1b``)."""
     return _IN_TEXT.sub(_spell, text)
 
 
 def harmless_line(text: str) -> str:
-    """The same for what must stay on one line, such as a path."""
+    """The same for one line, such as a path."""
     return _IN_LINE.sub(_spell, text)
 
 
@@ -122,40 +115,29 @@ def _spell(match: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a passage, safe to show.
-
-    Attributes:
-        number: 1-based line in the file.
-        text: The line, tabs as spaces.
-        marks: Character ranges of ``text`` that match the question.
-    """
+    """One line of a passage, safe to show: 1-based number in the file, and character ranges that match the question."""
 
     number: int
     text: str
     marks: tuple[tuple[int, int], ...]
 
 
-def passage(text: str, first_line: int, wanted: Collection[str]) -> list[Line]:
-    """Every line of a passage, without the blank ones at its edges.
-
-    Args:
-        text: The passage.
-        first_line: Its first line in the file.
-        wanted: Terms of the question, as ``terms.query_words`` gives them.
-    """
+def passage(text: str, first_line: int, words: Collection[str], *, trim: bool = True) -> list[Line]:
+    """The lines of a passage; ``words`` as in ``terms.query_words``. ``trim`` drops blank lines at its edges."""
     lines = [
-        Line(number, line, tuple(terms.spans(line, wanted)))
+        Line(number, line, tuple(terms.spans(line, words)))
         for number, line in enumerate((each.expandtabs(TAB) for each in harmless(text).split("\n")), first_line)
     ]
+    if not trim:
+        return lines
     filled = [at for at, line in enumerate(lines) if line.text.strip()]
     return lines[filled[0] : filled[-1] + 1] if filled else []
 
 
 def excerpt(lines: list[Line], limit: int) -> list[Line]:
-    """The ``limit`` neighbouring lines that hold most of the question's words, the earliest of equals.
+    """The ``limit`` consecutive lines with most of the question's words, the first of equals.
 
-    Different words count before repeated ones. Where no word matches, as in a passage found by its meaning, these are
-    the first lines.
+    Different words count before repeated ones.
     """
     found = [[line.text[start:end].casefold() for start, end in line.marks] for line in lines]
 
@@ -168,12 +150,7 @@ def excerpt(lines: list[Line], limit: int) -> list[Line]:
 
 
 def to_json(value: object, *, ascii_only: bool = False) -> str:
-    """One JSON value on one line, safe to show on a terminal.
-
-    Args:
-        value: Plain values, or a dataclass of them.
-        ascii_only: Spell out everything beyond ASCII, for an output that is not UTF-8.
-    """
+    """Plain values or a dataclass as JSON on one line, safe on a terminal."""
     text = json.dumps(value, ensure_ascii=ascii_only, default=_plain)
     return _IN_TEXT.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
@@ -214,14 +191,14 @@ def duration(seconds: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """A place in a recording: ``0:07``, ``1:02:03``."""
+    """A moment of a recording: ``0:07``, ``1:02:03``."""
     whole = int(seconds)
     hours, minutes = divmod(whole // 60, 60)
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
 def columns(rows: Sequence[tuple[str, ...]], right: Collection[int] = ()) -> Iterator[str]:
-    """Rows as aligned lines, two spaces between columns; ``right`` names the columns that hold numbers."""
+    """Rows as aligned lines; ``right`` are the columns of numbers."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))] if rows else []
     for row in rows:
         cells = (

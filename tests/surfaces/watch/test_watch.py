@@ -1,4 +1,4 @@
-"""``outcrop watch``: an index follows its source through everything that happens to one, and says how it goes."""
+"""``outcrop watch``: an index follows its source through every kind of change, and reports it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ import pytest
 from fossil_program import Fossil, SampleRepository, query
 from repositories import commit, git, make_repository, write
 from servers import as_endpoint, free_port, listening
-from watch_process import Scenario, await_current, found, play, unseen, watched
+from watch_process import Scenario, await_current, found, no_display, play, watched
 
 import outcrop
 from outcrop.app import watch_lock
 from outcrop.embedders.hash import HashEmbedder
 from outcrop.errors import BadConfig, EgressRefused, NotARepository
 from outcrop.surfaces.cli.program import main
-from outcrop.surfaces.watch import daemon as loop
-from outcrop.surfaces.watch import triggers
+from outcrop.surfaces.watch import daemon, triggers
 from outcrop.surfaces.watch.once import update_once
 
 BENCHMARKS = Path(__file__).parent.parent.parent.parent / "benchmarks"
@@ -43,12 +42,12 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (triggers, "REST", 0.02),
         (triggers, "POLL", 0.02),
         (triggers, "REST_POLL", 0.02),
-        (triggers, "LEAST_PAUSE", 0.05),
+        (triggers, "MIN_PAUSE", 0.05),
         (triggers, "SHARE", 1),
-        (loop, "RETURN_LOOK", 0.05),
-        (loop, "BUSY_RETRY", 0.05),
-        (loop, "FIRST_RETRY", 0.2),
-        (loop, "SLICE", 1.0),
+        (daemon, "RETURN_POLL", 0.05),
+        (daemon, "BUSY_RETRY", 0.05),
+        (daemon, "FIRST_RETRY", 0.2),
+        (daemon, "WAIT", 1.0),
     ):
         monkeypatch.setattr(module, name, seconds)
 
@@ -94,7 +93,7 @@ class TestFolders:
 
         play(folder, scenario())
 
-    def test_what_is_ignored_and_the_index_itself_wake_nobody(
+    def test_what_is_ignored_and_the_index_itself_cause_no_sign(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (folder / ".gitignore").write_text("out/\n")
@@ -214,7 +213,7 @@ class TestFolders:
 
         play(folder, scenario())
 
-    def test_a_corpus_of_ones_own_is_kept_where_the_settings_name_its_paths(self, folder: Path) -> None:
+    def test_a_custom_corpus_is_kept_current_where_the_settings_name_its_paths(self, folder: Path) -> None:
         (folder / "outcrop.toml").write_text('[corpora]\nmine = ["src/"]\n')
         with outcrop.open(folder) as index:
             index.build()
@@ -236,9 +235,7 @@ class TestFolders:
         play(folder, scenario())
 
     @pytest.mark.parametrize("inside", [True, False])
-    def test_an_index_that_somebody_put_among_the_files_is_not_watched(
-        self, folder: Path, tmp_path: Path, inside: bool
-    ) -> None:
+    def test_an_index_among_the_files_is_not_watched(self, folder: Path, tmp_path: Path, inside: bool) -> None:
         store = (folder if inside else tmp_path) / "my [index]*.sqlite"
         with outcrop.open(folder, settings={"store": store}) as index:
             index.build()
@@ -260,10 +257,10 @@ class TestFolders:
 
     def test_the_first_opening_must_work(self, tmp_path: Path) -> None:
         with pytest.raises(NotARepository):
-            loop.watch(lambda: outcrop.open(tmp_path / "nowhere"), print, unseen)
+            daemon.watch(lambda: outcrop.open(tmp_path / "nowhere"), print, no_display)
         (tmp_path / "outcrop.toml").write_text("exclude = 3\n")
         with pytest.raises(BadConfig):
-            loop.watch(lambda: outcrop.open(tmp_path), print, unseen)
+            daemon.watch(lambda: outcrop.open(tmp_path), print, no_display)
 
 
 class TestGit:
@@ -322,7 +319,7 @@ class TestGit:
         git(repository, "commit", "-q", "-m", "all")
         shutil.rmtree(repository / "gone")
         with outcrop.open(repository) as index:
-            trigger = triggers.trigger_of(index.source)
+            trigger = triggers.make_trigger(index.source)
             assert trigger.how == "file events"
             (repository / "node_modules" / "kept.js").write_text("let b\n")
             assert trigger.wait(5.0, 0.0)
@@ -453,16 +450,16 @@ class TestFailures:
                     event = yield
                 assert event.details["embedded"] == 2
                 event = yield
-                assert (event.name, event.text) == ("watching", "all is well again")
+                assert (event.name, event.text) == ("watching", "working again")
 
         play(folder, scenario(), **settings)
         assert waits == [0.2, 0.4]
 
     def test_text_does_not_leave_the_machine_unasked(self, folder: Path) -> None:
-        # 192.0.2.1 is an address of nobody, kept for examples.
+        # 192.0.2.1 is reserved for documentation.
         settings = {"embedder": "endpoint", "endpoint_url": "http://192.0.2.1/", "model": "m", "dim": 8}
         with pytest.raises(EgressRefused, match="there is no consent"):
-            loop.watch(lambda: outcrop.open(folder, settings=settings), lambda _: None, unseen)
+            daemon.watch(lambda: outcrop.open(folder, settings=settings), lambda _: None, no_display)
 
     def test_an_address_that_the_repository_names_meanwhile_gets_nothing(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -482,7 +479,7 @@ class TestFailures:
         monkeypatch.delenv("OUTCROP_EMBEDDER")
         play(folder, scenario(), embedder=None)
 
-    def test_who_indexes_by_hand_waits_for_a_watch(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_manual_build_waits_for_a_watch(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         build(folder)
         with outcrop.open(folder) as watching:
             with watch_lock.claim(watching.store, "test"):
@@ -534,12 +531,12 @@ class TestProcesses:
                 watcher = index.status().watcher
                 assert watcher is not None
                 assert (watcher.process, watcher.how) == (first.process.pid, "file events")
-                # Somebody who indexes by hand beside it is not in the way, and neither is who updates once.
+                # A manual build and an update beside it both work.
                 index.build()
                 result = update_once(index, lambda _: None, if_indexed=False)
             assert result.details == {
                 "updated": False,
-                "reason": f"process {first.process.pid} is watching this and keeps it current",
+                "reason": f"process {first.process.pid} watches this and keeps it current",
             }
             assert first.stop() == (0, "outcrop: stopped; what was done is kept\n")
         with outcrop.open(folder) as index:
@@ -563,7 +560,7 @@ class TestProcesses:
             process.await_event("updated")
             assert found(folder, "topi") == ["a.md"]
 
-    def test_a_note_of_a_killed_watch_is_nobodys(self, folder: Path) -> None:
+    def test_the_note_of_a_killed_watch_is_ignored(self, folder: Path) -> None:
         with watched(folder) as process:
             process.await_event("updated")
             process.stop(signal.SIGKILL)
@@ -574,11 +571,11 @@ class TestProcesses:
 
 
 def test_time_that_was_slept_through_is_noticed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a laptop: one clock stands still, the other goes on, and a failure need not be waited for any longer."""
+    """On a laptop that sleeps, one clock stops and the other goes on; a failed update is then tried at once."""
     ahead = 0.0
     real = time.time
-    monkeypatch.setattr(loop, "LAST_RETRY", 1000.0)
-    monkeypatch.setattr(loop, "FIRST_RETRY", 1000.0)
+    monkeypatch.setattr(daemon, "LAST_RETRY", 1000.0)
+    monkeypatch.setattr(daemon, "FIRST_RETRY", 1000.0)
     port = free_port()
     settings = {"embedder": "endpoint", "endpoint_url": f"http://127.0.0.1:{port}/", "model": "m", "dim": 768}
 
@@ -590,7 +587,7 @@ def test_time_that_was_slept_through_is_noticed(folder: Path, monkeypatch: pytes
         event = yield
         event = yield
         assert (event.name, event.details["seconds"]) == ("waiting", 1000.0)
-        monkeypatch.setattr(loop.time, "time", lambda: real() + ahead)
+        monkeypatch.setattr(daemon.time, "time", lambda: real() + ahead)
         with listening(as_endpoint(HashEmbedder()), port=port):
             threading.Timer(0.2, forward).start()
             event = yield
@@ -624,7 +621,7 @@ def test_passages_without_a_vector_are_made_up_for_at_the_same_revision(
     assert "current" in capsys.readouterr().out
 
 
-def test_once_waits_for_who_builds_and_one_who_waits_is_enough(folder: Path) -> None:
+def test_once_waits_for_a_build_and_one_call_waits(folder: Path) -> None:
     build(folder)
     (folder / "a.md").write_text("# Sitatunga\n")
     results: list[str] = []
@@ -647,8 +644,8 @@ def test_once_waits_for_who_builds_and_one_who_waits_is_enough(folder: Path) -> 
 
 def test_a_note_that_is_no_note_is_passed_over(folder: Path) -> None:
     build(folder)
-    with outcrop.open(folder) as index, watch_lock.claim(index.store, "test") as pulse:
-        assert pulse is not None
+    with outcrop.open(folder) as index, watch_lock.claim(index.store, "test") as heartbeat:
+        assert heartbeat is not None
         note = folder / ".outcrop" / "index.sqlite.watch.json"
         assert json.loads(note.read_text())["how"] == "test"
         for broken in ("", "[]", '{"process": 1}', "{"):

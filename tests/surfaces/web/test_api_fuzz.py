@@ -23,7 +23,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from web_client import Asker, make_kettle, open_kettle
+from web_client import WebClient, make_kettle, open_kettle
 
 from outcrop.surfaces.web.api.operations import OPERATIONS
 
@@ -40,17 +40,17 @@ BASE = "http://127.0.0.1:8719"
 
 
 @pytest.fixture(scope="module")
-def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebClient]:
     with open_kettle(make_kettle(tmp_path_factory.mktemp("fuzz") / "kettle")) as index:
-        yield Asker(index)
+        yield WebClient(index)
 
 
 @pytest.fixture(scope="module")
-def schema(ask: Asker) -> Any:
+def schema(ask: WebClient) -> Any:
     return schemathesis.openapi.from_dict(ask("/ext/api/openapi.json").json)
 
 
-def send(ask: Asker, case: Any) -> requests.Response:
+def send(ask: WebClient, case: Any) -> requests.Response:
     """Send a case to the application, without a server in between."""
     kwargs = case.as_transport_kwargs(base_url=BASE)
     names = ("method", "url", "params", "headers")
@@ -65,7 +65,7 @@ def send(ask: Asker, case: Any) -> requests.Response:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
-def test_every_answer_is_as_described(ask: Asker, schema: Any, name: str, mode: GenerationMode) -> None:
+def test_every_answer_is_as_described(ask: WebClient, schema: Any, name: str, mode: GenerationMode) -> None:
     operation = schema[f"/ext/api/{name}"]["GET"]
     if mode is GenerationMode.NEGATIVE and not OPERATIONS[name].schema["properties"]:
         return

@@ -61,7 +61,7 @@ def page(browser: Browser, base: str) -> Iterator[Page]:
     assert trouble == []
 
 
-def test_a_question_is_typed_sent_and_stands_in_the_address(page: Page) -> None:
+def test_a_question_is_typed_sent_and_part_of_the_address(page: Page) -> None:
     page.goto("/")
     box = page.get_by_label("Question")
     expect(box).to_be_focused()
@@ -180,13 +180,13 @@ def test_a_token_is_typed_once(browser: Browser, tmp_path: Path) -> None:
         context = browser.new_context(base_url=running.base)
         page = context.new_page()
         page.goto("/")
-        expect(page.get_by_role("heading", level=1)).to_have_text("Token, please")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Token required")
         assert Axe().run(page).violations_count == 0
         page.get_by_label("Token").fill("wrong")
         page.keyboard.press("Enter")
         expect(page.get_by_role("alert")).to_be_visible()
         page.get_by_label("Token").fill("correct-horse-battery")
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_label("Question")).to_be_visible()
         page.goto("/ext/catalog")
         expect(page.get_by_role("heading", level=1)).to_have_text("Catalog")

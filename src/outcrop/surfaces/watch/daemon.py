@@ -1,12 +1,11 @@
-"""Keeping an index current: wait for a sign, ask the source whether it moved, bring the index up to date.
+"""Keeps an index current: waits for a sign of change, asks the source for its revision, updates the index.
 
-A sign proves nothing and a missed one harms little: the source's revision alone decides, and it is asked now and then
-without any sign. Whatever fails is tried again, later and later, and ``status`` says so meanwhile.
+Signs may be false or missing: only the source's revision decides, and it is asked now and then without a sign. What
+fails is tried again at growing intervals, and ``status`` reports it meanwhile.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -21,41 +20,42 @@ from outcrop.app.watch_lock import UPDATING, WAITING, WATCHING, Heartbeat
 from outcrop.config.settings import REPOSITORY_FILE, user_file
 from outcrop.core.reports import Progress, Watcher
 from outcrop.errors import EgressRefused, NotARepository, OutcropError, SourceLocked, StoreLocked
-from outcrop.surfaces.render import counted, duration
-from outcrop.surfaces.watch.triggers import EventsFailed, Polling, Trigger, trigger_of
+from outcrop.surfaces.render import duration
+from outcrop.surfaces.watch.once import describe
+from outcrop.surfaces.watch.triggers import EventsFailed, Polling, Trigger, file_identity, make_trigger
 
-# Seconds that are waited at a stretch; after each, the folder, the settings and the clock are looked at.
-SLICE = 5.0
+# Seconds of one wait; after each, the folder, the settings and the clock are checked.
+WAIT = 5.0
 
+# Without a sign the source is asked every five minutes at most, and for one part in 3,000 of the time.
 SWEEP = 300.0
-# Without any sign the source is asked every five minutes at most, and for one part in 3,000 of the time.
 SWEEP_SHARE = 3000
 
-# However often something changes, asking the source takes no more than one part in ten of the time.
-GAP_SHARE = 10
+# With signs, asking the source takes at most one part in ten of the time.
+SIGN_SHARE = 10
 
+# Seconds until a failed update is tried again, the first time and at most; doubled each time.
 FIRST_RETRY = 5.0
-# Seconds until something that failed is tried again, the first time and at most; doubled each time.
 LAST_RETRY = 600.0
 
-# Seconds until the next try while another process builds, or writes the repository.
+# Seconds until the next try while another process builds the index or writes the repository.
 BUSY_RETRY = 1.0
 
-# Seconds between two looks whether a folder that went is back.
-RETURN_LOOK = 2.0
+# Seconds between two checks whether a folder that is gone is back.
+RETURN_POLL = 2.0
 
-# A clock that is off by this many seconds tells that the machine, or this process, was asleep.
-JUMP = 5.0
+# Seconds between two clocks above which the machine, or this process, was suspended.
+CLOCK_JUMP = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that a watch did or met.
+    """Something that happened during a watch.
 
     Attributes:
         name: ``watching``, ``updated``, ``waiting``, ``corpora``, ``gone`` or ``back``.
-        text: The same for a person, on one line.
-        details: The same for a program: plain values.
+        text: One line for a person.
+        details: Plain values for a program.
     """
 
     name: str
@@ -63,119 +63,120 @@ class Event:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-Tell = Callable[[Event], None]
-# Gives what shows how far a build is.
-Show = Callable[[], AbstractContextManager[Callable[[Progress], None]]]
+EventHandler = Callable[[Event], None]
+# Shows the progress of one build.
+ProgressDisplay = Callable[[], AbstractContextManager[Callable[[Progress], None]]]
 
 
-def watch(open_index: Callable[[], Index], tell: Tell, show: Show) -> Watcher:
-    """Keep an index current until somebody ends the program.
+def watch(open_index: Callable[[], Index], on_event: EventHandler, display: ProgressDisplay) -> Watcher:
+    """Keep an index current until the program ends.
 
-    Args:
-        open_index: Opens it, with the settings of that moment.
-        tell: Told of everything that happens.
-        show: Shows builds.
-
-    Returns:
-        The watch that another process keeps already; otherwise this does not return.
+    ``open_index`` opens it with the current settings, again after each change of them. Returns only the watch of
+    another process, if there is one.
     """
-    place: tuple[str, Path] | None = None
+    watched: tuple[str, Path] | None = None
     gone = False
     while True:
         try:
             index = open_index()
-            found = (index.source.type, index.source.root)
-            if place not in (None, found):
+            opened = (index.source.type, index.source.root)
+            if watched not in (None, opened):
                 index.close()
-                raise NotARepository(f"{_named(place)} is {_named(found)} now", "Start the watch again")
+                raise NotARepository(f"{_describe(watched)} is {_describe(opened)} now", "Start the watch again")
         except (OutcropError, OSError) as error:
-            if place is None:
+            if watched is None:
                 raise
             if not gone:
-                tell(Event("gone", f"waiting: {error}", {"reason": str(error)}))
+                on_event(Event("gone", f"waiting: {error}", {"reason": str(error)}))
             gone = True
-            time.sleep(RETURN_LOOK)
+            time.sleep(RETURN_POLL)
             continue
         if gone:
-            tell(Event("back", f"{index.source.root} is back", {"root": str(index.source.root)}))
-        with index, watch_lock.claim(index.store, "starting") as pulse:
-            if pulse is None:
+            on_event(Event("back", f"{index.source.root} is back", {"root": str(index.source.root)}))
+        with index, watch_lock.claim(index.store, "starting") as heartbeat:
+            if heartbeat is None:
                 return watch_lock.read(index.store) or Watcher(0, 0.0, "unknown", WATCHING)
-            _Session(index, pulse, tell, show, patient=place is not None).run()
-        place, gone = found, False
+            _Session(index, heartbeat, on_event, display, retry_consent=watched is not None).run()
+        watched, gone = opened, False
 
 
 class _Session:
     """One index from its opening until its folder goes or its settings change.
 
-    Args:
-        index: The index.
-        pulse: What status reads.
-        tell: As in :func:`watch`.
-        show: As in :func:`watch`.
-        patient: Whether to wait for consent; at the beginning its lack is final.
+    With ``retry_consent`` missing consent is a failure to wait for; at the beginning it ends the watch.
     """
 
-    def __init__(self, index: Index, pulse: Heartbeat, tell: Tell, show: Show, patient: bool) -> None:
+    def __init__(
+        self,
+        index: Index,
+        heartbeat: Heartbeat,
+        on_event: EventHandler,
+        display: ProgressDisplay,
+        retry_consent: bool,
+    ) -> None:
         self._index = index
-        self._pulse = pulse
-        self._tell = tell
-        self._show = show
-        self._patient = patient
+        self._heartbeat = heartbeat
+        self._on_event = on_event
+        self._display = display
+        self._retry_consent = retry_consent
         source = index.source
-        # Kept as texts: what happens every few seconds has to cost next to nothing.
-        self._places = [str(source.root), str(source.store_path() if source.type == "fossil" else source.root / ".git")]
+        # Strings: what runs every few seconds must cost next to nothing.
+        self._folders = [
+            str(source.root),
+            str(source.store_path() if source.type == "fossil" else source.root / ".git"),
+        ]
         self._settings = [str(source.root / REPOSITORY_FILE), str(user_file())]
-        self._standing = self._stand()
+        self._opened_as = self._identities()
         self._failures = 0
-        self._left: list[str] = []
+        self._left_out: list[str] = []
+        # Seconds that asking the source takes.
         self._cost = 0.0
-        self._trigger = self._arm(None)
+        self._trigger = self._start_trigger(None)
 
     def run(self) -> None:
-        """Keep it current."""
-        wanted, not_before, sweep = True, 0.0, 0.0
+        due, not_before, sweep = True, 0.0, 0.0
         try:
-            while self._stand() == self._standing:
-                if wanted and time.monotonic() >= not_before:
-                    pause = self._look()
-                    wanted = pause is not None
-                    not_before = time.monotonic() + (GAP_SHARE * self._cost if pause is None else pause)
+            while self._identities() == self._opened_as:
+                if due and time.monotonic() >= not_before:
+                    retry = self._update_if_behind()
+                    due = retry is not None
+                    not_before = time.monotonic() + (SIGN_SHARE * self._cost if retry is None else retry)
                     sweep = time.monotonic() + max(SWEEP, SWEEP_SHARE * self._cost)
-                sign, slept = self._wait((not_before if wanted else sweep) - time.monotonic())
-                if slept:
+                sign, suspended = self._wait((not_before if due else sweep) - time.monotonic())
+                if suspended:
                     not_before = 0.0
-                wanted = wanted or sign or slept or time.monotonic() >= sweep
+                due = due or sign or suspended or time.monotonic() >= sweep
         finally:
             self._trigger.close()
 
     def _wait(self, seconds: float) -> tuple[bool, bool]:
-        """Wait for a sign. Returns whether there was one, and whether time passed that this process did not see."""
-        seconds = max(0.0, min(SLICE, seconds))
+        """Wait for a sign. Returns whether there was one, and whether the process was suspended meanwhile."""
+        seconds = max(0.0, min(WAIT, seconds))
         began = time.monotonic()
-        ahead = time.time() - began
+        offset = time.time() - began
         try:
             sign = self._trigger.wait(seconds, self._cost)
         except EventsFailed as failure:
             self._trigger.close()
-            self._trigger, sign = self._arm(str(failure)), True
+            self._trigger, sign = self._start_trigger(str(failure)), True
         except OutcropError:
-            sign = True  # the source cannot be read just now: looking at it says why
+            sign = True  # the source cannot be read now: the update reports why
         now = time.monotonic()
-        # A machine that sleeps stops one clock and not the other; a process that is stopped sees both go on.
-        return sign, abs(time.time() - now - ahead) > JUMP or now - began > seconds + JUMP
+        # A machine that sleeps stops one of the clocks; for a stopped process both go on.
+        suspended = abs(time.time() - now - offset) > CLOCK_JUMP or now - began > seconds + CLOCK_JUMP
+        return sign, suspended
 
-    def _stand(self) -> tuple[object, ...]:
-        """What an opened index rests on: its folder, and the files that its settings come from."""
-        return (*(_identity(path)[:2] for path in self._places), *map(_identity, self._settings))
+    def _identities(self) -> tuple[object, ...]:
+        """Identity of the folders and of the settings files of an open index."""
+        return (*(file_identity(path)[:2] for path in self._folders), *map(file_identity, self._settings))
 
-    def _arm(self, failure: str | None) -> Trigger:
+    def _start_trigger(self, failure: str | None) -> Trigger:
         try:
-            trigger = trigger_of(self._index.source) if failure is None else Polling(failure)
+            trigger = make_trigger(self._index.source) if failure is None else Polling(failure)
         except OutcropError as error:
             trigger = Polling(str(error))
         source, reason = self._index.source, f": {trigger.reason}" if trigger.reason else ""
-        self._say(
+        self._emit(
             "watching",
             f"watching {source.root} ({source.type}) by {trigger.how}{reason}",
             root=str(source.root),
@@ -183,73 +184,57 @@ class _Session:
             how=trigger.how,
             reason=trigger.reason,
         )
-        self._pulse.say(how=trigger.how, reason=trigger.reason)
+        self._heartbeat.say(how=trigger.how, reason=trigger.reason)
         return trigger
 
-    def _look(self) -> float | None:
-        """Bring the index up to date if it is behind. Returns in how many seconds to try again, None if all is well."""
+    def _update_if_behind(self) -> float | None:
+        """Returns the seconds until the next try; None after success."""
         try:
             began = time.perf_counter()
             behind = is_behind(self._index)
             self._cost = time.perf_counter() - began
             if behind:
                 self._update()
-            left = forgotten(self._index)
+            left_out = forgotten(self._index)
         except (StoreLocked, SourceLocked):
             return BUSY_RETRY
-        except EgressRefused as error:
-            if not self._patient:
-                raise
-            return self._failed(error)
         except (OutcropError, OSError) as error:
-            return self._failed(error)
+            if isinstance(error, EgressRefused) and not self._retry_consent:
+                raise
+            return self._wait_after(error)
         if self._failures:
-            self._say("watching", "all is well again")
-        if left != self._left:
-            self._say("corpora", f"not kept current: {', '.join(left)} (set their paths: corpora)", left_out=left)
-        self._left, self._failures, self._patient = left, 0, True
-        self._pulse.say(state=WATCHING, reason=self._trigger.reason, retry=None)
+            self._emit("watching", "working again")
+        if left_out != self._left_out:
+            text = f"not kept current: {', '.join(left_out)} (set their paths: corpora)"
+            self._emit("corpora", text, left_out=left_out)
+        self._left_out, self._failures, self._retry_consent = left_out, 0, True
+        self._heartbeat.say(state=WATCHING, reason=self._trigger.reason, retry=None)
         return None
 
     def _update(self) -> None:
-        self._pulse.say(state=UPDATING)
-        with self._show() as progress:
+        self._heartbeat.say(state=UPDATING)
+        with self._display() as progress:
             done = update(self._index, progress)
-        self._pulse.say(updated=time.time())
+        self._heartbeat.say(updated=time.time())
         if done.added or done.removed or done.embedded:
-            self._say(
-                "updated",
-                f"current to {done.revision[:12]}: {counted(done.added, 'artifact')} new or changed, "
-                f"{done.removed:,} removed, {counted(done.embedded, 'passage')} embedded, {done.reused:,} known "
-                f"({duration(done.seconds)})",
-                **asdict(done),
-            )
+            text = f"{describe(done)}, {done.reused:,} known ({duration(done.seconds)})"
+            self._emit("updated", text, **asdict(done))
 
-    def _failed(self, error: Exception) -> float:
-        """Say what failed. Returns the seconds until the next try."""
-        if self._stand() != self._standing:
-            return 0.0  # the folder went, which the loop deals with
+    def _wait_after(self, error: Exception) -> float:
+        """Report a failure. Returns the seconds until the next try."""
+        if self._identities() != self._opened_as:
+            return 0.0  # the folder is gone: run() ends
         pause = min(LAST_RETRY, FIRST_RETRY * 2.0**self._failures)
         self._failures += 1
-        self._patient = True
-        self._pulse.say(state=WAITING, reason=str(error), retry=time.time() + pause)
-        self._say(
-            "waiting", f"{str(error).rstrip('.')}. Trying again in {duration(pause)}.", reason=str(error), seconds=pause
-        )
+        self._retry_consent = True
+        self._heartbeat.say(state=WAITING, reason=str(error), retry=time.time() + pause)
+        text = f"{str(error).rstrip('.')}. Trying again in {duration(pause)}."
+        self._emit("waiting", text, reason=str(error), seconds=pause)
         return pause
 
-    def _say(self, name: str, text: str, **details: Any) -> None:
-        self._tell(Event(name, text, details))
+    def _emit(self, name: str, text: str, **details: Any) -> None:
+        self._on_event(Event(name, text, details))
 
 
-def _named(place: tuple[str, Path] | None) -> str:
+def _describe(place: tuple[str, Path] | None) -> str:
     return "" if place is None else f"{place[1]} ({place[0]})"
-
-
-def _identity(path: str) -> tuple[int, int, int, int]:
-    """Which file stands at a path and when it changed; zeros where there is none."""
-    try:
-        status = os.stat(path)  # noqa: PTH116, a Path takes several times as long
-    except OSError:
-        return (0, 0, 0, 0)
-    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

@@ -1,7 +1,7 @@
-"""Bringing an index up to date once, for hooks. Who comes while another is at it waits, and one who waits is enough.
+"""One update of an index, for hooks. Of many calls at once, one works and one waits.
 
-A rebase of a hundred commits calls its hook a hundred times. The first call works, the second waits for it and will see
-everything that happened until then, the others leave at once.
+A rebase of a hundred commits runs its hook a hundred times. The first call works, the second waits and then sees every
+change until its start, the others exit.
 """
 
 from __future__ import annotations
@@ -21,59 +21,60 @@ from outcrop.core.reports import Progress
 from outcrop.errors import SourceLocked, StoreLocked
 from outcrop.surfaces.render import counted, duration
 
-# Seconds to wait for another build; a first one of a large repository takes that long on a small machine.
-PATIENCE = 3600.0
+# Seconds to wait for another build; the first one of a large repository takes that long on a small machine.
+BUILD_TIMEOUT = 3600.0
 
-PAUSE = 0.5
+RETRY_PAUSE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What came of it: a line for a person, and plain values."""
+class OnceResult:
+    """The result as a line for a person and as plain values for a program."""
 
     text: str
     details: dict[str, Any]
 
 
-def update_once(index: Index, progress: Callable[[Progress], None], *, if_indexed: bool) -> Result:
-    """Bring an index up to date unless somebody does already.
-
-    Args:
-        index: The index.
-        progress: Told how far it is.
-        if_indexed: Leave a view alone that was never indexed.
-    """
+def update_once(index: Index, progress: Callable[[Progress], None], *, if_indexed: bool) -> OnceResult:
+    """Update an index, unless another process does; with ``if_indexed`` only if it exists."""
     if if_indexed and not (index.store.exists and index.store.has_members()):
-        return Result("there is no index yet", {"updated": False, "reason": "there is no index yet"})
+        return _not_updated("there is no index yet")
     if (other := watch_lock.read(index.store)) is not None:
-        reason = f"process {other.process} is watching this and keeps it current"
-        return Result(reason, {"updated": False, "reason": reason})
-    waiting_room, turn = (watch_lock.small_file(index.store, suffix) for suffix in (".next", ".turn"))
-    watch_lock.make_room(turn, index.store)
+        return _not_updated(f"process {other.process} watches this and keeps it current")
+    waiting_path, working_path = (watch_lock.small_file(index.store, suffix) for suffix in (".next", ".turn"))
+    watch_lock.make_room(working_path, index.store)
     with ExitStack() as stack:
         try:
-            waiting = stack.enter_context(FileLock(waiting_room, timeout=0))
+            waiting = stack.enter_context(FileLock(waiting_path, timeout=0))
         except Timeout:
-            reason = "another call waits for its turn and will see what this one would"
-            return Result(reason, {"updated": False, "reason": reason})
-        stack.enter_context(FileLock(turn, timeout=PATIENCE))
+            return _not_updated("another call waits and will see the same changes")
+        stack.enter_context(FileLock(working_path, timeout=BUILD_TIMEOUT))
         waiting.release()
         done = _update(index, progress)
     if done is None:
-        return Result("up to date", {"updated": False, "reason": None})
-    text = (
+        return OnceResult("up to date", {"updated": False, "reason": None})
+    text = f"{describe(done)} ({duration(done.seconds)})"
+    return OnceResult(text, {"updated": True, "reason": None, **asdict(done)})
+
+
+def describe(done: Update) -> str:
+    """What an update did, for a person."""
+    return (
         f"current to {done.revision[:12]}: {counted(done.added, 'artifact')} new or changed, {done.removed:,} removed, "
-        f"{counted(done.embedded, 'passage')} embedded ({duration(done.seconds)})"
+        f"{counted(done.embedded, 'passage')} embedded"
     )
-    return Result(text, {"updated": True, "reason": None, **asdict(done)})
+
+
+def _not_updated(reason: str) -> OnceResult:
+    return OnceResult(reason, {"updated": False, "reason": reason})
 
 
 def _update(index: Index, progress: Callable[[Progress], None]) -> Update | None:
-    until = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + BUILD_TIMEOUT
     while True:
         try:
             return update(index, progress) if is_behind(index) else None
         except (StoreLocked, SourceLocked):
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise
-            time.sleep(PAUSE)
+            time.sleep(RETRY_PAUSE)

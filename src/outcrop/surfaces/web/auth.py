@@ -1,4 +1,4 @@
-"""Who may come in: a host that was meant, a page of our own, and the token where one is demanded."""
+"""Who may send requests: accepted hosts, the page's own origin, and the token where one is required."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import hmac
 import ipaddress
 import re
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from urllib.parse import urlsplit
+
+from starlette.requests import HTTPConnection
+from starlette.responses import RedirectResponse
 
 COOKIE = "outcrop"
 
@@ -16,36 +19,35 @@ MONTH = 30 * 24 * 3600
 
 
 def new_token() -> str:
-    """A token that nobody guesses: 192 random bits."""
+    """192 random bits."""
     return secrets.token_urlsafe(24)
 
 
 class Authenticator:
-    """Checks what a request says of itself.
+    """Checks host, origin and token of a request.
 
     Args:
-        hosts: Names, without a port, by which this server may be asked for, beside ``localhost`` and any IP address.
-        token: What has to come along; None where nothing has to.
-        loopback: Whether only this machine can connect, so that no IP address of another one is meant.
+        hosts: Names of this server, without a port, beside ``localhost`` and any IP address.
+        token: None where no token is required.
+        loopback: Whether only this machine can connect; then an IP address of another machine is refused.
     """
 
     def __init__(self, hosts: Collection[str] = (), token: str | None = None, loopback: bool = True) -> None:
         self._hosts = frozenset(name.lower().rstrip(".") for name in hosts) | {"localhost"}
         self._token = token
         self._loopback = loopback
-        # The cookie proves the token without being it; a new server with the same token knows it again.
-        self._pass = "" if token is None else hmac.new(token.encode(), b"outcrop cookie", hashlib.sha256).hexdigest()
+        # The cookie proves the token without containing it; a new server with the same token accepts it again.
+        self._cookie = hmac.new((token or "").encode(), b"outcrop cookie", hashlib.sha256).hexdigest()
 
     @property
-    def asks(self) -> bool:
-        """Whether a token is demanded."""
+    def requires_token(self) -> bool:
         return self._token is not None
 
-    def knows_host(self, host: str) -> bool:
+    def accepts_host(self, host: str) -> bool:
         """Whether a Host header means this server.
 
-        A page elsewhere can make its own name lead here (DNS rebinding), and then the browser sends that name. It
-        cannot make a browser send an IP address that it does not show.
+        Under DNS rebinding the name of another site leads here, and the browser sends that name. No site can make a
+        browser send an IP address that it does not show, so IP addresses are accepted.
         """
         match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]/?#@\s]+)(?::[0-9]{1,5})?", host)
         if match is None:
@@ -59,7 +61,7 @@ class Authenticator:
             return False
         return number.is_loopback or not self._loopback
 
-    def knows_origin(self, origin: str, host: str) -> bool:
+    def accepts_origin(self, origin: str, host: str) -> bool:
         """Whether an Origin header names a page of this server."""
         try:
             parts = urlsplit(origin)
@@ -67,25 +69,26 @@ class Authenticator:
             return False
         return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
 
-    def has_token(self, headers: Mapping[str, str]) -> bool:
-        """Whether the token, or the cookie that stands for it, came along."""
-        if self._token is None:
-            return True
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self.is_token(given.strip()):
-            return True
-        cookies = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
-        return any(name == COOKIE and _same(value, self._pass) for name, _, value in cookies)
+    def is_authorized(self, request: HTTPConnection) -> bool:
+        """Whether no token is required, or the request carries it or its cookie."""
+        scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
+        return (
+            self._token is None
+            or (scheme.lower() == "bearer" and self.is_token(credentials.strip()))
+            or _equal(request.cookies.get(COOKIE, ""), self._cookie)
+        )
 
     def is_token(self, text: str) -> bool:
-        """Whether this is the token."""
-        return self._token is not None and _same(text, self._token)
+        return self._token is not None and _equal(text, self._token)
 
-    def cookie(self, base: str) -> str:
-        """The header value that lets a browser come again."""
-        return f"{COOKIE}={self._pass}; Path={base or '/'}; Max-Age={MONTH}; HttpOnly; SameSite=Strict"
+    def signed_in(self, address: str) -> RedirectResponse:
+        """Set the cookie and go to an address of this server."""
+        # Two slashes at the front would lead to another host.
+        response = RedirectResponse("/" + address.lstrip("/\\"), 303)
+        response.set_cookie(COOKIE, self._cookie, max_age=MONTH, httponly=True, samesite="strict")
+        return response
 
 
-def _same(given: str, expected: str) -> bool:
-    """Compared in a time that tells nothing of where they differ."""
+def _equal(given: str, expected: str) -> bool:
+    """Compare in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())

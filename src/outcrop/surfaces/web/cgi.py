@@ -1,8 +1,7 @@
 """The search page as a CGI under ``fossil server --extroot``, in Fossil's own skin.
 
-Fossil lets everybody run a CGI, so this one asks the repository what its reader may see, and shows nothing else. What
-decides anything comes from Fossil and from the installed script; a request has no say in which repository, settings or
-reader it is about. docs/fossil.md tells how it is set up.
+Every visitor can run the CGI, so it asks the repository what its reader may see, and shows nothing else. Only Fossil
+and the installed script decide about repository, settings and reader, never the request. See docs/fossil.md.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import stat
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import NoReturn
@@ -22,7 +21,7 @@ from urllib.parse import quote
 
 from platformdirs import user_cache_path
 
-from outcrop.app.index import open
+from outcrop.app.index import open as open_index
 from outcrop.config.settings import load_settings
 from outcrop.core.model import Kind, Mode
 from outcrop.embedders.factory import make_embedder
@@ -32,23 +31,23 @@ from outcrop.surfaces.install.fossil_ext import CHECK
 from outcrop.surfaces.render import outcome
 from outcrop.surfaces.web.http import Reader, Request, Response, parse_query
 from outcrop.surfaces.web.pages.links import FossilLinks
-from outcrop.surfaces.web.pages.templates import keep_compiled
+from outcrop.surfaces.web.pages.templates import cache_compiled
 from outcrop.surfaces.web.pages.urls import Addresses
-from outcrop.surfaces.web.problems import FIX_FOR_STRANGERS, error_page, problem
+from outcrop.surfaces.web.problems import REMOTE_FIX, error_page, problem
 from outcrop.surfaces.web.router import respond
 from outcrop.surfaces.web.view_model import Site
 from outcrop.vcs.fossil import opened, setting
 
-# How long a request may take. Fossil waits for as long as the program runs.
-SECONDS = 20
+# Seconds for a request. Fossil waits as long as the program runs.
+REQUEST_TIMEOUT = 20
 
-# Seconds after that in which a message can still be written; then the process is gone.
+# Seconds after that for writing a message; then the process is killed.
 GRACE = 5
 
-# Seconds that a question waits for the model, which loads in half a second. Nobody else uses it after this request.
-PATIENCE = 5.0
+# Seconds that a question waits for the model, which loads in half a second and serves only this request.
+MODEL_TIMEOUT = 5.0
 
-# Fossil's name for who is not logged in.
+# Fossil's name for a visitor who is not logged in.
 NOBODY = "nobody"
 
 _LATER = "Try again in a moment."
@@ -57,102 +56,96 @@ _WRAPPED = b'<div class="fossil-doc"'
 log = logging.getLogger(__name__)
 
 
-class TookTooLong(BaseException):
-    """The time of a request is up. Not an Exception, so that nothing on the way takes it for a failure of its own."""
+class RequestTimeout(BaseException):
+    """The time of a request is over. Not an Exception, so that no handler takes it for a failure of its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """What Fossil says about a request.
+class CgiRequest:
+    """A request as Fossil describes it.
 
     Attributes:
-        repository: The database.
-        user: Who is logged in; ``nobody`` for who is not.
-        method: HTTP method.
-        base: What every address of the page begins with.
-        path: What is asked of it: ``search``, ``api/search`` …
-        query: What follows the question mark.
-        uri: What the addresses of Fossil's own pages begin with.
-        nonce: What Fossil's Content-Security-Policy lets scripts through by.
+        user: Login, or ``nobody``.
+        uri: Prefix of the addresses of Fossil's own pages.
+        view: For the views; its reader may see nothing yet, and it has no parameters.
     """
 
     repository: Path
     user: str
     method: str
-    base: str
-    path: str
     query: str
     uri: str
-    nonce: str
+    view: Request
 
     @property
-    def for_programs(self) -> bool:
-        """Whether a program asks, which no page would help."""
-        return self.path.startswith("api/")
+    def is_api(self) -> bool:
+        return self.view.path.startswith("api/")
 
 
-def read_call(environ: Mapping[str, str]) -> Call | None:
-    """What Fossil says about a request; None when it was not Fossil that ran this."""
+def read_request(environ: Mapping[str, str]) -> CgiRequest | None:
+    """The request in the environment; None when Fossil did not run this."""
     repository = environ.get("FOSSIL_REPOSITORY", "")
     if not repository or not environ.get("GATEWAY_INTERFACE"):
         return None
-    return Call(
+    return CgiRequest(
         repository=Path(repository).absolute(),
-        # Nothing else says who a visitor is: FOSSIL_CAPABILITIES without a login holds those of `anonymous` too.
+        # Only this names the visitor: FOSSIL_CAPABILITIES without a login holds those of `anonymous` too.
         user=environ.get("FOSSIL_USER") or NOBODY,
         method=environ.get("REQUEST_METHOD", "GET"),
-        base=environ.get("SCRIPT_NAME", "").rstrip("/"),
-        path=environ.get("PATH_INFO", "").strip("/") or "search",
         query=environ.get("QUERY_STRING", ""),
         uri=environ.get("FOSSIL_URI", ""),
-        nonce=environ.get("FOSSIL_NONCE", ""),
+        view=Request(
+            path=environ.get("PATH_INFO", "").strip("/") or "search",
+            reader=Reader(frozenset()),
+            base=environ.get("SCRIPT_NAME", "").rstrip("/"),
+            nonce=environ.get("FOSSIL_NONCE", ""),
+            skin=True,
+        ),
     )
 
 
-def readable_kinds(call: Call) -> frozenset[Kind]:
-    """The kinds that the reader of a request may see."""
-    with opened(call.repository) as database:
-        capabilities = capabilities_of(database, call.user)
+def readable_kinds(request: CgiRequest) -> frozenset[Kind]:
+    """The kinds that the reader may see."""
+    with opened(request.repository) as database:
+        capabilities = capabilities_of(database, request.user)
     return frozenset(kind for kind in Kind if may_see(capabilities, kind))
 
 
-def answer(call: Call, branch: str | None = None) -> Response:
-    """Answer a request. Never raises for what a request or a repository can cause, and names no place on this machine.
+def answer(request: CgiRequest, branch: str | None = None) -> Response:
+    """Answer a request. Raises nothing that a request or a repository can cause, and names no path of this machine.
 
-    Args:
-        call: The request.
-        branch: The branch whose files are indexed; None for trunk.
+    ``branch`` is the one whose files are indexed; None for trunk.
     """
     try:
-        if _is_overloaded(call):
-            return _refusal(call, 503, "the server is busy", _LATER)
-        kinds = readable_kinds(call)
+        if _is_overloaded(request):
+            return _refusal(request, 503, "the server is busy", _LATER)
+        kinds = readable_kinds(request)
         if not kinds:
-            return _closed(call)
+            return _forbidden(request)
         try:
-            params = parse_query(call.query)
+            params = parse_query(request.query)
         except UsageError as error:
-            return _refusal(call, 400, error.what, error.fix)
-        with open(call.repository, branch=branch) as index:
-            site = Site(index, PATIENCE)
-            request = Request(call.path, params, Reader(kinds), call.base, call.nonce, skin=True)
-            if request.get("q") and request.get("mode") != Mode.KEYWORD:
+            return _refusal(request, 400, error.what, error.fix)
+        with open_index(request.repository, branch=branch) as index:
+            site = Site(index, MODEL_TIMEOUT)
+            view = replace(request.view, params=params, reader=Reader(kinds))
+            if view.get("q") and view.get("mode") != Mode.KEYWORD:
                 site.load_model()
-            return respond(site, FossilLinks(call.uri), request, call.method)
-    except TookTooLong:
-        return _refusal(call, 504, "that took too long", "Ask for less, or try again in a moment.")
+            return respond(site, FossilLinks(request.uri), view, request.method)
+    except RequestTimeout:
+        return _refusal(request, 504, "the request took too long", "Ask for less, or try again in a moment.")
     except OutcropError as error:
-        log.error("%s: %s", call.path, error)
+        log.error("%s: %s", request.view.path, error)
         status = max(500, outcome(error).http)
-        return _refusal(call, status, "the repository cannot be searched right now", _LATER)
+        return _refusal(request, status, "the repository cannot be searched right now", _LATER)
     except Exception as error:
-        log.error("%s", call.path, exc_info=error)
-        return _refusal(call, 500, "something went wrong", FIX_FOR_STRANGERS)
+        log.error("%s", request.view.path, exc_info=error)
+        return _refusal(request, 500, "something went wrong", REMOTE_FIX)
 
 
-def _is_overloaded(call: Call) -> bool:
-    """Whether the machine has more to do than Fossil's own setting allows for pages that cost much."""
-    with opened(call.repository) as database:
+def _is_overloaded(request: CgiRequest) -> bool:
+    """Whether the load is above Fossil's own limit for expensive pages."""
+    with opened(request.repository) as database:
         limit = setting(database, "max-loadavg")
     try:
         return 0 < float(limit or 0) < os.getloadavg()[0]
@@ -160,27 +153,32 @@ def _is_overloaded(call: Call) -> bool:
         return False
 
 
-def _closed(call: Call) -> Response:
-    """For a reader who may see no kind at all: as for any page of such a repository, the way to the login."""
-    if call.user == NOBODY and not call.for_programs:
-        here = Addresses(call.base).search() if call.path == "search" else f"{call.base}/{call.path}"
-        here += f"?{call.query}" if call.query else ""
-        return Response(302, b"", headers={"Location": f"{call.uri}/login?g={quote(here, safe='/')}"})
-    return _refusal(call, 403, "you may read nothing that is searched here", "Log in as somebody who may.")
+def _forbidden(request: CgiRequest) -> Response:
+    """For a reader who may see no kind: to the login, as for Fossil's own pages."""
+    if request.user == NOBODY and not request.is_api:
+        base, path = request.view.base, request.view.path
+        here = Addresses(base).search() if path == "search" else f"{base}/{path}"
+        here += f"?{request.query}" if request.query else ""
+        return Response(302, b"", headers={"Location": f"{request.uri}/login?g={quote(here, safe='/')}"})
+    return _refusal(request, 403, "you may not read anything that is indexed here", "Log in as a user who may.")
 
 
-def _refusal(call: Call, status: int, what: str, fix: str) -> Response:
-    if call.for_programs:
+def _refusal(request: CgiRequest, status: int, what: str, fix: str) -> Response:
+    if request.is_api:
         return problem(status, what, fix)
-    request = Request(call.path, (), Reader(frozenset()), call.base, call.nonce, skin=True)
-    return error_page(request, "", status, what, fix)
+    return error_page(request.view, "", status, what, fix)
 
 
 def encode(response: Response) -> bytes:
     """A response as Fossil takes it from a CGI."""
-    fields = dict(response.fields()) | {"X-Robots-Tag": "noindex, nofollow", "X-Content-Type-Options": "nosniff"}
+    fields = {
+        "Content-Type": response.media_type,
+        **response.headers,
+        "X-Robots-Tag": "noindex, nofollow",
+        "X-Content-Type-Options": "nosniff",
+    }
     if not response.body.startswith(_WRAPPED):
-        # What Fossil does not put into its skin it sends without its policy, too.
+        # Fossil adds its policy only to what it puts into its skin.
         fields |= {"Content-Security-Policy": "default-src 'none'", "Cache-Control": "private, no-store"}
     head = [f"Status: {response.status} {HTTPStatus(response.status).phrase}"]
     head += [f"{name}: {value}" for name, value in fields.items()]
@@ -188,28 +186,28 @@ def encode(response: Response) -> bytes:
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Answer the request that the environment describes, and end the process."""
+    """Answer the request in the environment, and end the process."""
     if os.environ.get(CHECK):
         sys.exit(_check())
-    _log_to_server()
+    _configure_logging()
     _limit_time()
-    call = read_call(os.environ)
-    if call is None:
+    request = read_request(os.environ)
+    if request is None:
         sys.stderr.write("This runs under: fossil server --extroot. See: outcrop fossil --help\n")
         os._exit(2)
-    # Compiling the templates takes longer than filling them in, and each request is a process of its own.
-    keep_compiled(user_cache_path("outcrop") / "pages")
-    out = encode(answer(call, arguments[0] if arguments else None))
+    # Compiling the templates takes longer than rendering them, and each request is a process of its own.
+    cache_compiled(user_cache_path("outcrop") / "pages")
+    out = encode(answer(request, arguments[0] if arguments else None))
     with suppress(OSError):
-        # Whoever asked may be gone.
+        # The client may be gone.
         sys.stdout.buffer.write(out)
         sys.stdout.buffer.flush()
-    # A model that is still loading has nobody to wait for it.
+    # Does not wait for a model that is still loading.
     os._exit(0)
 
 
 def _check() -> int:
-    """Load what a question needs, for whoever installs the script. Sends nothing."""
+    """Load what a question needs, at installation. Sends no text to another machine."""
     try:
         embedder = make_embedder(load_settings(None))
         if embedder.address is None:
@@ -220,8 +218,8 @@ def _check() -> int:
     return 0
 
 
-def _log_to_server() -> None:
-    """Send what is logged to the server's error output, unless that is the visitor: under inetd both are one socket."""
+def _configure_logging() -> None:
+    """Log to the server's error output, unless that is the visitor: under inetd both are one socket."""
     if stat.S_ISSOCK(os.fstat(2).st_mode):
         logging.disable()
     logging.basicConfig(format="outcrop: %(message)s", level=logging.WARNING)
@@ -229,13 +227,13 @@ def _log_to_server() -> None:
 
 def _limit_time() -> None:
     def stop(*_: object) -> NoReturn:
-        # What does not even let go of this exception ends with the next signal.
+        # Code that ignores this exception ends with the next signal.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(GRACE)
-        raise TookTooLong
+        raise RequestTimeout
 
     signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
+    signal.alarm(REQUEST_TIMEOUT)
 
 
 if __name__ == "__main__":

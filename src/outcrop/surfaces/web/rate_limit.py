@@ -1,4 +1,4 @@
-"""How much one visitor may ask, and how many at once."""
+"""How many requests one client may send, and how many are accepted at once."""
 
 from __future__ import annotations
 
@@ -8,34 +8,25 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# Addresses that are remembered; the one that was quiet for longest is forgotten first.
-VISITORS = 4096
+# Client addresses that are remembered; the least recent one is forgotten first.
+MAX_CLIENTS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a server puts up with.
+    """Limits of a server."""
 
-    Attributes:
-        rate: Requests a second that one address may keep up.
-        burst: Requests that it may send at once.
-        waiting: Requests that may be in work or wait their turn at once.
-        body: Bytes of a request.
-    """
-
+    # Requests of one client: a second, and at once.
     rate: float = 20.0
     burst: int = 80
+    # Requests that run or wait at once.
     waiting: int = 64
+    # Bytes of a request.
     body: int = 65_536
 
 
-class Rate:
-    """A bucket of tokens for each visitor.
-
-    Args:
-        bounds: Rate and burst.
-        clock: Seconds, going forward only.
-    """
+class RateLimiter:
+    """A token bucket for each client."""
 
     def __init__(self, bounds: Bounds, clock: Callable[[], float] = time.monotonic) -> None:
         self._bounds = bounds
@@ -43,14 +34,14 @@ class Rate:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def wait(self, visitor: str) -> float:
-        """Take one token. 0 when there was one, else the seconds until there is one."""
+    def acquire(self, client: str) -> float:
+        """Take one token: 0 on success, else the seconds until there is one."""
         now = self._clock()
         with self._lock:
-            left, then = self._buckets.pop(visitor, (float(self._bounds.burst), now))
+            left, then = self._buckets.pop(client, (float(self._bounds.burst), now))
             left = min(float(self._bounds.burst), left + (now - then) * self._bounds.rate)
             allowed = left >= 1
-            self._buckets[visitor] = (left - 1 if allowed else left, now)
-            if len(self._buckets) > VISITORS:
+            self._buckets[client] = (left - 1 if allowed else left, now)
+            if len(self._buckets) > MAX_CLIENTS:
                 self._buckets.popitem(last=False)
         return 0.0 if allowed else (1 - left) / self._bounds.rate

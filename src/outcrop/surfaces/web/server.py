@@ -1,4 +1,4 @@
-"""Running the application: a socket, uvicorn, and an end that does not keep anybody waiting."""
+"""Runs the application: a socket, uvicorn, and a quick end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import logging
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import uvicorn
@@ -17,27 +17,20 @@ from starlette.types import ASGIApp
 
 from outcrop.errors import OutcropError
 
-# Where ``outcrop serve`` listens when nothing else is said and nobody else does.
+# Default of ``outcrop serve``, unless another program uses it.
 PORT = 8719
 
-# What a request that is still in work gets when the server ends.
-LAST_SECONDS = 1
+# Seconds for running requests when the server ends.
+SHUTDOWN_TIMEOUT = 1
 
 
 class CannotListen(OutcropError):
-    """The address cannot be listened on."""
+    """The server cannot listen on the address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """A socket that is open already, so that its port is known and kept.
-
-    Attributes:
-        socket: Bound and listening.
-        host: The number that it is bound to.
-        port: Its port.
-        loopback: Whether only this machine reaches it.
-    """
+    """A listening socket; ``host`` is an IP address, ``loopback`` means that only this machine can connect."""
 
     socket: socket.socket
     host: str
@@ -46,7 +39,7 @@ class Listening:
 
     @property
     def address(self) -> str:
-        """What a browser on this machine calls it."""
+        """URL for a browser on this machine."""
         number = ipaddress.ip_address(self.host)
         if number.is_unspecified:
             number = ipaddress.ip_address("127.0.0.1" if number.version == 4 else "::1")
@@ -55,16 +48,14 @@ class Listening:
 
 
 def listen(host: str, port: int | None) -> Listening:
-    """Open the socket.
+    """Open the socket at the first address of a host.
 
-    Args:
-        host: A name or number of this machine; a name is looked up once, and its first number is taken.
-        port: 0 for any; None for the usual one, or any where that is taken.
+    Port 0 means any; None means the default one, or any where another program uses it.
     """
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        raise CannotListen(f"there is no host {host!r}", "Name an address of this machine, such as 127.0.0.1") from None
+        raise CannotListen(f"there is no host {host!r}", "Use an address of this machine, such as 127.0.0.1") from None
     family, number = found[0][0], str(found[0][4][0])
     for attempt in (PORT, 0) if port is None else (port,):
         opened = socket.socket(family, socket.SOCK_STREAM)
@@ -78,29 +69,22 @@ def listen(host: str, port: int | None) -> Listening:
                 continue
             reason = error.strerror if isinstance(error, OSError) else "no such port"
             raise CannotListen(
-                f"{host} port {attempt} cannot be listened on ({reason})", "Name another one with --port, or 0 for any"
+                f"cannot listen on {host} port {attempt} ({reason})", "Choose another one with --port, or 0 for any"
             ) from None
         loopback = ipaddress.ip_address(number.partition("%")[0]).is_loopback
         return Listening(opened, number.partition("%")[0], opened.getsockname()[1], loopback)
-    raise CannotListen(f"{host} has no free port", "Name another host with --host")
+    raise CannotListen(f"{host} has no free port", "Choose another host with --host")
 
 
 def own_names(host: str) -> list[str]:
-    """Names by which other machines may know this one."""
+    """Names that other machines may use for this one."""
     name = socket.gethostname().lower()
-    return [
-        each for each in dict.fromkeys((host, name, name.partition(".")[0], f"{name.partition('.')[0]}.local")) if each
-    ]
+    short = name.partition(".")[0]
+    return [each for each in dict.fromkeys((host, name, short, f"{short}.local")) if each]
 
 
 def run(app: ASGIApp, listening: Listening, ready: Callable[[], None] = lambda: None) -> None:
-    """Serve until Ctrl-C or a SIGTERM.
-
-    Args:
-        app: The application.
-        listening: Closed afterwards.
-        ready: Called once requests are answered.
-    """
+    """Serve until Ctrl-C or SIGTERM, then close the socket. Calls ``ready`` when requests are answered."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -110,11 +94,14 @@ def run(app: ASGIApp, listening: Listening, ready: Callable[[], None] = lambda: 
         lifespan="on",
         ws="none",
         timeout_keep_alive=5,
-        timeout_graceful_shutdown=LAST_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
         h11_max_incomplete_event_size=65_536,
     )
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     server = _Server(config, ready)
+    if threading.current_thread() is threading.main_thread():
+        # uvicorn raises the signal again at its end; SIGTERM then ends like Ctrl-C, with exit code 0.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt), listening.socket:
         asyncio.run(server.serve(sockets=[listening.socket]))
 
@@ -127,16 +114,3 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """End on a signal, without sending it again: a server that was asked to end did what it should."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)

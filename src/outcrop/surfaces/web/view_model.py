@@ -1,9 +1,9 @@
-"""What the views show: one open index, asked on behalf of a reader who may not be allowed to see all of it."""
+"""One open index for the views, restricted to what the reader may see."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from outcrop.app import documents
 from outcrop.app.catalog import Catalog, catalog
@@ -17,12 +17,12 @@ from outcrop.stores.sqlite.connection import moment
 from outcrop.stores.sqlite.inventory import FacetCount
 from outcrop.surfaces.web.http import Reader
 
-# Seconds that a question waits for a model that is being loaded before words alone answer it.
-PATIENCE = 1.0
+# Seconds that a question waits for the model to load before keyword search answers it.
+MODEL_TIMEOUT = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SearchArguments:
     """A question with its filters, as :meth:`outcrop.app.index.Index.search` takes them. Empty means no restriction."""
 
     query: str
@@ -38,22 +38,22 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """What filters can be set to, for one reader.
+    """The values of the filters, for one reader.
 
     Attributes:
         exists: Whether anything is indexed.
         facets: Passages per corpus, kind and project.
         complete: Share of the passages that have a vector, 0 to 1.
-        trouble: Why the index that there is cannot be used; empty where it can, or there is none.
+        error: Why the index cannot be used; empty where it can, or there is none.
     """
 
     exists: bool
     facets: tuple[FacetCount, ...] = ()
     complete: float = 1.0
-    trouble: str = ""
+    error: str = ""
 
     def kinds(self, projects: Collection[str] = (), corpus: str = "") -> dict[Kind, int]:
-        """Passages per kind, of these projects (none named: all) and of one corpus (empty: all)."""
+        """Passages per kind, of these projects (empty: all) and of one corpus (empty: all)."""
         found: dict[Kind, int] = {}
         for facet in self.facets:
             if facet.corpus == corpus and (not projects or facet.project in projects):
@@ -62,133 +62,111 @@ class Facets:
 
     @property
     def corpora(self) -> tuple[str, ...]:
-        """Names, in order."""
         return tuple(sorted({facet.corpus for facet in self.facets} - {""}))
 
     @property
     def projects(self) -> tuple[str, ...]:
-        """Slugs, in order; empty for this repository."""
+        """Slugs; empty for this repository."""
         return tuple(sorted({facet.project for facet in self.facets}))
 
     @property
     def chunks(self) -> int:
-        """All passages."""
         return sum(facet.chunks for facet in self.facets if not facet.corpus)
 
 
 class Site:
-    """One index for every view and thread.
+    """One index for every view and thread; it does not close the index."""
 
-    Args:
-        index: Stays the caller's to close.
-        patience: Seconds that a question waits for a model that is being loaded.
-    """
-
-    def __init__(self, index: Index, patience: float = PATIENCE) -> None:
+    def __init__(self, index: Index, model_timeout: float = MODEL_TIMEOUT) -> None:
         self.index = index
-        self._service = Service(lambda: index, keeps=False, patience=patience)
-        self._shelved: tuple[tuple[str, Reader], Facets] | None = None
+        self._service = Service(lambda: index, keeps=False, patience=model_timeout)
+        self._cached_facets: tuple[tuple[str, Reader], Facets] | None = None
 
     @property
     def project(self) -> str:
-        """Slug of this repository."""
         return self.index.source.project
 
     def load_model(self) -> None:
-        """Load the model in the background, so that the first question need not wait for it."""
+        """Load the model in the background."""
         self._service.start()
 
-    def shelf(self, reader: Reader) -> Facets:
-        """What there is to choose from."""
+    def facets(self, reader: Reader) -> Facets:
         store = self.index.store
         try:
             if not store.exists:
                 return Facets(False)
             with store.file.snapshot() as database:
                 key = (moment(database), reader)
-                if self._shelved is not None and self._shelved[0] == key:
-                    return self._shelved[1]
-                facets = inventory.facets(database, store.worktree)
+                if self._cached_facets is not None and self._cached_facets[0] == key:
+                    return self._cached_facets[1]
+                stored = inventory.facets(database, store.worktree)
                 state = store.state()
                 embedded, chunks = store.progress(state.space) if state is not None else (0, 0)
         except StoreError as error:
-            return Facets(False, trouble=self.harmless(reader, str(error)))
-        shelf = Facets(
-            exists=bool(facets),
-            facets=tuple(facet for facet in facets if reader.may_see(facet.kind)),
+            return Facets(False, error=self.redact_paths(reader, str(error)))
+        facets = Facets(
+            exists=bool(stored),
+            facets=tuple(facet for facet in stored if reader.may_see(facet.kind)),
             complete=embedded / chunks if chunks else 1.0,
         )
-        self._shelved = (key, shelf)
-        return shelf
+        self._cached_facets = (key, facets)
+        return facets
 
-    def search(self, reader: Reader, asked: Asked) -> Answer:
+    def search(self, reader: Reader, arguments: SearchArguments) -> Answer:
         """Answer a question with what the reader may see."""
-        kinds: Sequence[str] = asked.kind
+        kinds: Sequence[str] = arguments.kind
         if reader.kinds is not None:
-            kinds = self._visible(reader, asked)
+            kinds = self._visible_kinds(reader, arguments)
             if not kinds:
-                return Answer(Mode(asked.mode), "nothing that you may read is indexed", None, None, ())
-        answer = self._service.search(
-            asked.query,
-            k=asked.k,
-            kind=kinds,
-            project=asked.project,
-            corpus=asked.corpus,
-            path=asked.path,
-            mode=asked.mode,
-            min_score=asked.min_score,
-            explain=asked.explain,
-        )
-        return self._for(reader, answer)
-
-    def read(self, reader: Reader, *, path: str | None, hash: str | None, project: str) -> Document:
-        """One artifact, if it is indexed and the reader may see it."""
-        return documents.read(self.index, path=path, hash=hash, project=project, kinds=reader.kinds)
-
-    def catalog(self, reader: Reader) -> Catalog:
-        """What is indexed, counting only what the reader may see."""
-        index = self.index
-        return catalog(index.store, index.source, index.embedder, kinds=reader.kinds)
-
-    def harmless(self, reader: Reader, text: str) -> str:
-        """A message without the places on this machine, for somebody who is not at it."""
-        if reader.local:
-            return text
-        store = self.index.store.path
-        for place, shown in ((store, store.name), (self.index.source.root, self.project)):
-            text = text.replace(str(place), shown)
-        return text
-
-    def _visible(self, reader: Reader, asked: Asked) -> tuple[str, ...]:
-        """The kinds that are left of the ones asked for."""
-        shelf = self.shelf(reader)
-        there: Collection[Kind] = shelf.kinds()
-        if not shelf.exists:
-            listed = {ref.kind for ref in self.index.source.artifacts({}).refs}
-            there = [kind for kind in Kind if kind in listed and reader.may_see(kind)]
-        else:
-            own = tuple("" if name == self.project else name for name in asked.project)
-            _refuse("corpus", asked.corpus, shelf.corpora, UnknownCorpus)
-            _refuse("project", own, shelf.projects, UnknownProject)
-        _refuse("kind", asked.kind, there, UnknownKind)
-        return asked.kind or tuple(there)
-
-    def _for(self, reader: Reader, answer: Answer) -> Answer:
-        reason = answer.reason if answer.reason is None else self.harmless(reader, answer.reason)
+                return Answer(Mode(arguments.mode), "nothing that you may read is indexed", None, None, ())
+        answer = self._service.search(**asdict(replace(arguments, kind=tuple(kinds))))
+        reason = answer.reason if answer.reason is None else self.redact_paths(reader, answer.reason)
         stale = answer.stale
         if stale is not None and not reader.sees_files:
-            # Revisions name check-ins, which are not for a reader without files.
+            # Revisions name check-ins.
             stale = Stale(None, "")
         return replace(answer, reason=reason, stale=stale)
 
+    def read(self, reader: Reader, *, path: str | None, content_hash: str | None, project: str) -> Document:
+        """One artifact, if it is indexed and the reader may see it."""
+        return documents.read(self.index, path=path, hash=content_hash, project=project, kinds=reader.kinds)
 
-def _refuse(
+    def catalog(self, reader: Reader) -> Catalog:
+        """What is indexed, as counts of what the reader may see."""
+        index = self.index
+        return catalog(index.store, index.source, index.embedder, kinds=reader.kinds)
+
+    def redact_paths(self, reader: Reader, text: str) -> str:
+        """A message without the paths of this machine, unless the reader uses it."""
+        if reader.local:
+            return text
+        store = self.index.store.path
+        for path, shown in ((store, store.name), (self.index.source.root, self.project)):
+            text = text.replace(str(path), shown)
+        return text
+
+    def _visible_kinds(self, reader: Reader, arguments: SearchArguments) -> tuple[str, ...]:
+        """The requested kinds that the reader may see."""
+        facets = self.facets(reader)
+        visible: Collection[Kind] = facets.kinds()
+        if not facets.exists:
+            listed = {ref.kind for ref in self.index.source.artifacts({}).refs}
+            visible = [kind for kind in Kind if kind in listed and reader.may_see(kind)]
+        else:
+            projects = tuple("" if name == self.project else name for name in arguments.project)
+            _check_known("corpus", arguments.corpus, facets.corpora, UnknownCorpus)
+            _check_known("project", projects, facets.projects, UnknownProject)
+        _check_known("kind", arguments.kind, visible, UnknownKind)
+        return arguments.kind or tuple(visible)
+
+
+def _check_known(
     noun: str,
-    asked: Collection[str],
-    there: Collection[str],
+    requested: Collection[str],
+    known: Collection[str],
     error: type[UnknownCorpus] | type[UnknownKind] | type[UnknownProject],
 ) -> None:
-    for name in asked:
-        if name not in there:
-            known = ", ".join(entry or "this one" for entry in there) or "none"
-            raise error(f"no {noun} {str(name)!r} in this index", f"There is: {known}")
+    for name in requested:
+        if name not in known:
+            names = ", ".join(entry or "this one" for entry in known) or "none"
+            raise error(f"no {noun} {str(name)!r} in this index", f"There is: {names}")

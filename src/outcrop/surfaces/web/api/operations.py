@@ -16,7 +16,7 @@ from outcrop.surfaces.web.http import Reader, Request, Response
 from outcrop.surfaces.web.pages.excerpts import excerpt_of, parse_lines
 from outcrop.surfaces.web.pages.search import LONGEST_QUESTION, MOST
 from outcrop.surfaces.web.pages.viewer import MOST_AROUND
-from outcrop.surfaces.web.view_model import Asked, Site
+from outcrop.surfaces.web.view_model import SearchArguments, Site
 
 JSON = "application/json"
 
@@ -91,7 +91,7 @@ def search(
     The answer is the one of every surface: docs/hit.md describes it.
     """
     kinds, projects, corpora, paths = (tuple(each or ()) for each in (kind, project, corpus, path))
-    asked = Asked(q, mode, k, kinds, projects, corpora, paths, min_score, explain)
+    asked = SearchArguments(q, mode, k, kinds, projects, corpora, paths, min_score, explain)
     return site.search(reader, asked)
 
 
@@ -122,7 +122,7 @@ def passage(
     """
     if path is None and hash is None:
         raise UsageError("passage needs a path or a hash", "Take both from a hit")
-    document = site.read(reader, path=path, hash=hash, project=project)
+    document = site.read(reader, path=path, content_hash=hash, project=project)
     cut = excerpt_of(document, parse_lines(lines), cell, around)
     return Passage(
         hash=document.hash,

@@ -1,4 +1,4 @@
-"""The catalog page: what is indexed, how current it is, and what was left out."""
+"""The catalog page: what is indexed, how current it is, and what is left out."""
 
 from __future__ import annotations
 
@@ -15,31 +15,26 @@ from outcrop.surfaces.web.pages.treemap import HEIGHT, WIDTH, Tile, tiles
 from outcrop.surfaces.web.view_model import Site
 from outcrop.text.globs import escape_path
 
-# Left-out files that are named for each reason.
+# Files that are named for each reason to leave files out.
 MOST_FILES = 200
 
-# Folders of one folder that are named; the rest is summed up.
+# Folders of one folder that are named; the rest is one sum.
 MOST_FOLDERS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One line of a table, with its share of the largest one."""
+class TableRow:
+    """One row of a table, with its share of the largest one, and the parameters of a search of just that."""
 
     label: str
     tally: Tally
     share: float
     params: tuple[tuple[str, str], ...]
 
-    @property
-    def width(self) -> str:
-        """For a bar of 100 units."""
-        return f"{max(1.0, 100 * self.share):.0f}"
-
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One folder in the list beside the picture; ``pattern`` lets through what is in it."""
+    """One folder in the list below the treemap; ``pattern`` is a path filter for its content."""
 
     label: str
     pattern: str
@@ -48,11 +43,6 @@ class Branch:
     chunks: int
     share: float
 
-    @property
-    def width(self) -> str:
-        """For a bar of 100 units."""
-        return f"{max(0.5, 100 * self.share):.1f}"
-
 
 @dataclass(frozen=True, slots=True)
 class Tree:
@@ -60,7 +50,6 @@ class Tree:
 
     name: str
     project: str
-    bytes: int
     tiles: Sequence[Tile]
     branches: Sequence[Branch]
 
@@ -74,8 +63,8 @@ def catalog_page(site: Site, request: Request) -> Response:
         PageHead("Catalog", site.project, "catalog"),
         catalog=found,
         revision=harmless_line(found.current)[:REVISION_CHARACTERS],
-        corpora=_rows([each.tally for each in found.corpora], "corpus"),
-        behind={each.tally.name: each.stale for each in found.corpora},
+        corpora=_rows([corpus.tally for corpus in found.corpora], "corpus"),
+        stale={corpus.tally.name: corpus.stale for corpus in found.corpora},
         kinds=_rows(found.kinds, "kind"),
         projects=_rows(found.projects, "project", site.project),
         trees=[_tree(folder, site.project) for folder in found.folders if folder.bytes],
@@ -86,17 +75,15 @@ def catalog_page(site: Site, request: Request) -> Response:
     )
 
 
-def _rows(tallies: Sequence[Tally], noun: str, own: str = "") -> list[Row]:
-    """Largest first. Each leads to a search of just that."""
-    largest = max((each.bytes for each in tallies), default=0) or 1
-    ordered = sorted(tallies, key=lambda each: -each.bytes)
-    return [_row(tally, noun, tally.bytes / largest, own) for tally in ordered]
-
-
-def _row(tally: Tally, noun: str, share: float, own: str) -> Row:
-    label = KIND_NAMES[Kind(tally.name)] if noun == "kind" else tally.name
-    everywhere = () if noun == "project" else (("project", ALL_PROJECTS),)
-    return Row(harmless_line(label or f"this repository ({own})"), tally, share, (*everywhere, (noun, tally.name)))
+def _rows(tallies: Sequence[Tally], noun: str, own: str = "") -> list[TableRow]:
+    """Largest first."""
+    largest = max((tally.bytes for tally in tallies), default=0) or 1
+    projects = () if noun == "project" else (("project", ALL_PROJECTS),)
+    rows = []
+    for tally in sorted(tallies, key=lambda tally: -tally.bytes):
+        label = KIND_NAMES[Kind(tally.name)] if noun == "kind" else tally.name or f"this repository ({own})"
+        rows.append(TableRow(harmless_line(label), tally, tally.bytes / largest, (*projects, (noun, tally.name))))
+    return rows
 
 
 def _tree(root: Folder, own: str) -> Tree:
@@ -107,7 +94,7 @@ def _tree(root: Folder, own: str) -> Tree:
             share = child.bytes / root.bytes
             label, pattern = harmless_line(child.name), f"{escape_path(child.path)}/"
             branches.append(Branch(label, pattern, depth, child.bytes, child.chunks, share))
-            # What is a sliver of the whole need not be unfolded.
+            # Only large folders are expanded.
             if depth < 1 and share > 0.05:
                 walk(child, depth + 1)
         rest = folder.children[MOST_FOLDERS:]
@@ -117,4 +104,4 @@ def _tree(root: Folder, own: str) -> Tree:
             branches.append(Branch(f"{len(rest):,} more folders", "", depth, size, chunks, size / root.bytes))
 
     walk(root, 0)
-    return Tree(harmless_line(root.name) or own, root.name, root.bytes, tiles(root), branches)
+    return Tree(harmless_line(root.name) or own, root.name, tiles(root), branches)

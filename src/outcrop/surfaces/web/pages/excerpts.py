@@ -1,4 +1,4 @@
-"""A stretch of an artifact: the lines that were asked for, and some around them. For the viewer and the API."""
+"""Line ranges of an artifact, for the viewer and the API."""
 
 from __future__ import annotations
 
@@ -14,14 +14,11 @@ _RANGE = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Whole lines of one block.
+    """Whole lines of one block. Lines are 1-based and inclusive, inside the cell for a notebook.
 
     Attributes:
-        text: The lines.
-        first_line: 1-based number of the first of them (inside the cell for a notebook).
-        last_line: Of the last of them.
-        lowest: The block's own first line.
-        highest: Its last.
+        lowest: First line of the block.
+        highest: Last line of the block.
         cell: 0-based cell number in a notebook, else None.
     """
 
@@ -34,7 +31,7 @@ class Excerpt:
 
 
 def parse_lines(text: str) -> tuple[int, int] | None:
-    """``12`` or ``12-40``; None for nothing."""
+    """``12`` or ``12-40``; None for an empty text."""
     if not text:
         return None
     match = _RANGE.fullmatch(text)
@@ -44,16 +41,12 @@ def parse_lines(text: str) -> tuple[int, int] | None:
 
 
 def excerpt_of(document: Document, lines: tuple[int, int] | None, cell: int | None, around: int = 0) -> Excerpt:
-    """Cut an excerpt out of a document.
+    """Lines of a document (None: of a whole block) and ``around`` more above and below.
 
-    Args:
-        document: What to cut.
-        lines: First and last line, or None for a whole block.
-        cell: 0-based number of the cell that they count in; None where there are no cells.
-        around: Lines more, above and below.
+    ``cell`` is 0-based; None for a document without cells.
     """
     block = _block(document.blocks, lines, cell)
-    every = split(block.text)
+    every = split_lines(block.text)
     lowest, highest = block.first_line, block.first_line + len(every) - 1
     first, last = lines or (lowest, highest)
     if first > highest:
@@ -62,8 +55,8 @@ def excerpt_of(document: Document, lines: tuple[int, int] | None, cell: int | No
     return Excerpt("\n".join(every[first - lowest : last - lowest + 1]), first, last, lowest, highest, block.cell)
 
 
-def split(text: str) -> list[str]:
-    """Lines as every other count of them here: a newline at the end begins no line."""
+def split_lines(text: str) -> list[str]:
+    """Lines as chunking counts them: a newline at the end starts no line."""
     return text.removesuffix("\n").split("\n")
 
 
@@ -73,5 +66,5 @@ def _block(blocks: Sequence[Block], lines: tuple[int, int] | None, cell: int | N
         raise UsageError(f"there is no cell {(cell or 0) + 1}", "Leave it out to see everything")
     if lines is None:
         return found[0]
-    reached = [block for block in found if block.first_line <= lines[0]]
-    return reached[-1] if reached and found[0].cell is None else found[0]
+    started = [block for block in found if block.first_line <= lines[0]]
+    return started[-1] if started and found[0].cell is None else found[0]

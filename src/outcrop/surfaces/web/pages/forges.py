@@ -1,7 +1,4 @@
-"""Where public forges show a file of a commit, with lines.
-
-Forms as each forge's own "permalink" makes them.
-"""
+"""Addresses of a file's lines at a commit on public forges, as each forge's own "permalink" makes them."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 from outcrop.text.filetypes import by_path
 
-# Formats that forges show as a finished page, which has no lines, unless asked for the plain text.
+# Formats that forges render as a page without lines, unless the address asks for the source.
 _RENDERED = frozenset({"markdown", "rst", "asciidoc", "org", "textile", "mediawiki", "pod", "rdoc", "notebook", "html"})
 
 _SCP = re.compile(r"(?:[^@/:]+@)?([^/:]+):(?!//)(.+)")
@@ -22,10 +19,9 @@ class Forge:
     """One repository on one forge.
 
     Attributes:
-        name: What people call the forge.
         home: The repository's page, without a slash at its end.
-        form: Between home and path, with the commit as ``{commit}``.
-        plain: What has to be asked for so that a rendered format has lines.
+        form: Between home and path, with ``{commit}``.
+        plain: Query that shows the source of a rendered format.
         lines: The fragment, with ``{first}`` and ``{last}``.
     """
 
@@ -36,17 +32,14 @@ class Forge:
     lines: str
 
     def blob(self, commit: str, path: str, lines: tuple[int, int] | None) -> str:
-        """The page of a file at a commit, at these lines."""
+        """The page of a file at a commit."""
         plain = self.plain if by_path(path) in _RENDERED else ""
         fragment = "" if lines is None else self.lines.format(first=lines[0], last=lines[1])
         return f"{self.home}{self.form.format(commit=commit)}{quote(path)}{plain}{fragment}"
 
 
 def forge_of(url: str) -> Forge | None:
-    """The forge that a remote's address leads to, or None for one that is not known.
-
-    Names, passwords and tokens in the address are left behind.
-    """
+    """The forge of a remote's address, without user names, passwords and tokens; None for an unknown one."""
     host, path = _split(url)
     path = path.strip("/").removesuffix(".git")
     if not path or "/" not in path or any(part in ("", ".", "..") for part in path.split("/")):
@@ -64,7 +57,7 @@ def forge_of(url: str) -> Forge | None:
 
 
 def _split(url: str) -> tuple[str, str]:
-    """Host and path of an address, or of ``user@host:path``; empty where it is neither."""
+    """Host and path of an address or of ``user@host:path``; empty for anything else."""
     if "://" not in url:
         match = _SCP.fullmatch(url)
         return (match[1].lower(), match[2]) if match else ("", "")

@@ -1,4 +1,4 @@
-"""Lines of text as pieces of HTML: syntax in colour, the question's words marked, nothing of it trusted."""
+"""Lines of untrusted text as HTML, with syntax colours and the question's words marked."""
 
 from __future__ import annotations
 
@@ -18,34 +18,20 @@ from outcrop.surfaces.render import Line
 from outcrop.text import terms
 from outcrop.text.filetypes import extension, is_prose
 
-# Characters that are coloured; more of them would keep a reader waiting.
-LARGEST = 200_000
+# Above these characters a text has no colours: of the text, and of one line, where some lexers take quadratic time.
+MAX_TEXT = 200_000
+MAX_LINE = 2_000
 
-# Characters of one line that are coloured: some lexers take time that grows faster than the line.
-LONGEST_LINE = 2_000
-
-# Seven colours are enough to see structure; the first entry that holds a token decides.
+# Seven colours show the structure; the first entry that contains a token decides.
 _CLASSES: tuple[tuple[_TokenType, str], ...] = (
-    (Comment.Preproc, "k"),
-    (Comment, "c"),
-    (String.Doc, "c"),
-    (Keyword, "k"),
-    (String, "s"),
-    (Number, "n"),
-    (Name.Function, "f"),
-    (Name.Class, "f"),
-    (Name.Namespace, "f"),
-    (Name.Decorator, "d"),
-    (Name.Tag, "k"),
-    (Name.Attribute, "d"),
-    (Name.Builtin, "b"),
-    (Generic.Heading, "h"),
-    (Generic.Subheading, "h"),
+    (Comment.Preproc, "k"), (Comment, "c"), (String.Doc, "c"), (Keyword, "k"), (String, "s"), (Number, "n"),
+    (Name.Function, "f"), (Name.Class, "f"), (Name.Namespace, "f"), (Name.Decorator, "d"), (Name.Tag, "k"),
+    (Name.Attribute, "d"), (Name.Builtin, "b"), (Generic.Heading, "h"), (Generic.Subheading, "h"),
     (Generic.Strong, "h"),
-)
+)  # fmt: skip
 
-# Lexers of the usual extensions. For others Pygments compares the name with a thousand patterns, which takes a process
-# that answers one question longer than anything else on its page.
+# Lexers of the usual extensions. For others Pygments compares the name with a thousand patterns, the slowest part of a
+# page in the CGI.
 _LANGUAGES = {
     "c": "c", "cpp": "c++", "cr": "crystal", "cs": "csharp", "css": "css", "go": "go", "h": "c", "hpp": "c++",
     "html": "html", "ini": "ini", "java": "java", "js": "javascript", "json": "json", "kt": "kotlin", "lua": "lua",
@@ -58,29 +44,22 @@ _PROSE_KINDS = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM, Kin
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """One line, ready to be put on a page.
-
-    Attributes:
-        number: 1-based line in the file.
-        html: Its text.
-        bare: Whether it is blank.
-        aligned: Whether its columns matter even in running text: code, tables.
-    """
+class HtmlLine:
+    """One line for a page; ``number`` is 1-based in the file, ``aligned`` means code or a table inside prose."""
 
     number: int
     html: Markup
-    bare: bool
+    blank: bool
     aligned: bool
 
 
-def wanted_terms(query: str, corrected: Mapping[str, str]) -> frozenset[str]:
-    """The terms that are marked: a question's, and what was searched for instead of its mistyped words."""
+def marked_terms(query: str, corrected: Mapping[str, str]) -> frozenset[str]:
+    """The terms to mark: those of the question, and the corrections of its mistyped words."""
     return frozenset([*terms.query_words(query), *corrected.values()])
 
 
 def dedent(lines: Sequence[Line]) -> list[Line]:
-    """Lines without the white space that all of them begin with."""
+    """Lines without their common indentation."""
     filled = [line.text for line in lines if line.text.strip()]
     shared = min((len(text) - len(text.lstrip(" ")) for text in filled), default=0)
     return [
@@ -94,22 +73,20 @@ def dedent(lines: Sequence[Line]) -> list[Line]:
 
 
 def reads_as_prose(kind: Kind, path: str | None) -> bool:
-    """Whether a text is shown in the face of running text instead of code."""
+    """Whether a text is shown in a proportional font."""
     return kind in _PROSE_KINDS or path is None or (kind is not Kind.CODE and is_prose(path))
 
 
-def dress(lines: Sequence[Line], path: str | None, kind: Kind) -> list[Shown]:
-    """Lines that are safe to show, with their words marked, in colour."""
-    name = _lexer_name(kind, path)
-    coloured = _colour(lines, name)
+def highlight(lines: Sequence[Line], path: str | None, kind: Kind) -> list[HtmlLine]:
+    coloured = _colour(lines, _lexer_name(kind, path))
     return [
-        Shown(line.number, _html(line, classes), not line.text.strip(), aligned)
+        HtmlLine(line.number, _html(line, classes), not line.text.strip(), aligned)
         for line, classes, aligned in zip(lines, coloured, _aligned(lines), strict=True)
     ]
 
 
 def _aligned(lines: Sequence[Line]) -> Iterator[bool]:
-    """Which lines are code or part of a table, by the marks that prose formats share."""
+    """Whether each line is code or part of a table, by the syntax that prose formats share."""
     fenced = False
     for line in lines:
         fence = line.text.lstrip().startswith(("```", "~~~"))
@@ -117,23 +94,22 @@ def _aligned(lines: Sequence[Line]) -> Iterator[bool]:
         yield fenced or fence or line.text.startswith(("    ", "|", "+-"))
 
 
-# Start, end and class of a stretch of one line.
+# Start, end and CSS class.
 Span = tuple[int, int, str]
 
 
 def _colour(lines: Sequence[Line], name: str | None) -> list[list[Span]]:
-    """The coloured stretches of each line; none at all where the language is unknown or the text too large."""
+    """The coloured spans of each line; none where the language is unknown or the text too large."""
     none: list[list[Span]] = [[] for _ in lines]
     size = sum(len(line.text) + 1 for line in lines)
-    if name is None or size > LARGEST or any(len(line.text) > LONGEST_LINE for line in lines):
+    if name is None or size > MAX_TEXT or any(len(line.text) > MAX_LINE for line in lines):
         return none
     lexer = _lexer(name)
     if lexer is None:
         return none
     text = "\n".join(line.text for line in lines)
     found: list[list[Span]] = [[]]
-    column = 0
-    length = 0
+    column = length = 0
     for token, value in lexer.get_tokens(text):
         length += len(value)
         css = _class(token)
@@ -144,7 +120,7 @@ def _colour(lines: Sequence[Line], name: str | None) -> list[list[Span]]:
             if part and css:
                 found[-1].append((column, column + len(part), css))
             column += len(part)
-    # A lexer that changes what it reads would put colours, and so text, in the wrong place.
+    # A lexer that changes its input would put colours in the wrong place.
     return found if length == len(text) and len(found) == len(lines) else none
 
 
@@ -154,7 +130,7 @@ def _class(token: _TokenType) -> str:
 
 
 def _html(line: Line, spans: Sequence[Span]) -> Markup:
-    """One line: marks go around colours, and a mark that begins inside a colour cuts it."""
+    """Marks contain colours; a mark that begins inside a colour cuts it."""
     edges = sorted(
         {0, len(line.text)}
         | {edge for start, end, _ in spans for edge in (start, end)}

@@ -1,6 +1,6 @@
-"""From a hit to the pages that show its artifact. The one room that makes such links.
+"""Links from a hit to the pages that show its artifact; no other module makes such links.
 
-Each maker is told every hit of an answer at once, because what git knows of their paths is asked in one call.
+Each maker gets every hit of an answer at once, so that git is asked once for all of their paths.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 from outcrop.app.index import Index
 from outcrop.core.model import Kind
+from outcrop.core.protocols import override
 from outcrop.sources.git.published import PublishedRemote
 from outcrop.surfaces.web.pages.forges import forge_of
 from outcrop.surfaces.web.pages.urls import Addresses
@@ -19,13 +20,7 @@ from outcrop.surfaces.web.pages.urls import Addresses
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link as a person sees it.
-
-    Attributes:
-        href: Where it leads.
-        label: What it is called.
-        outside: Whether it leaves this site.
-    """
+    """A link; ``outside`` means that it leaves this site."""
 
     href: str
     label: str
@@ -33,15 +28,12 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What a link has to know of an artifact.
+class LinkTarget:
+    """An artifact to link to.
 
     Attributes:
-        kind: Its kind.
         project: Slug of its repository; empty for this one.
-        path: Where it stands, or None.
-        hash: Content address.
-        lines: Lines to be shown, or None for all.
+        lines: First and last line; None for all.
         cell: 0-based cell of a notebook, or None.
     """
 
@@ -61,52 +53,44 @@ class Place:
 class Links(Protocol):
     """Makes links for the hits of one answer."""
 
-    def of(self, places: Sequence[Place], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
-        """The links of each place, the one that its title leads to first.
+    def to(self, targets: Sequence[LinkTarget], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
+        """The links of each target; the first is for its title.
 
         Args:
-            places: What is linked to.
-            query: The question, where the page that is opened can mark its words and lead back.
-            filters: What else the address of its answer said, as a query string, for the way back.
+            query: The question, for marks and the way back.
+            filters: The other parameters of the search page, as a query string.
         """
 
 
-class ViewerLinks:
+class ViewerLinks(Links):
     """The built-in viewer."""
 
     def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses
 
-    def of(self, places: Sequence[Place], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
-        """One link each."""
-        return [[Link(self.href(place, query, filters), "Open")] for place in places]
+    @override
+    def to(self, targets: Sequence[LinkTarget], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
+        return [[Link(self._href(target, query, filters), "Open")] for target in targets]
 
-    def href(self, place: Place, query: str = "", filters: str = "") -> str:
-        """The viewer at a place."""
-        lines = None if place.lines is None else f"{place.lines[0]}-{place.lines[1]}"
-        anchor = ""
-        if place.lines is not None:
-            cell = "" if place.cell is None else f"C{place.cell + 1}-"
-            anchor = f"#{cell}L{place.lines[0]}"
-        address = self._addresses.view(
-            ("path", place.path),
-            ("hash", place.hash),
-            ("project", place.project),
-            ("cell", None if place.cell is None else place.cell + 1),
-            ("lines", lines),
-            ("q", query),
-            ("from", filters),
-        )
-        return address + anchor
+    def _href(self, target: LinkTarget, query: str, filters: str) -> str:
+        address = viewer_address(self._addresses, target, ("q", query), ("from", filters))
+        cell = "" if target.cell is None else f"C{target.cell + 1}-"
+        return address if target.lines is None else f"{address}#{cell}L{target.lines[0]}"
 
 
-class GitLinks:
-    """The viewer, and the forge where the remote is known to have the very same file.
+def viewer_address(addresses: Addresses, target: LinkTarget, *pairs: tuple[str, object]) -> str:
+    return addresses.view(
+        ("path", target.path),
+        ("hash", target.hash),
+        ("project", target.project),
+        ("cell", None if target.cell is None else target.cell + 1),
+        ("lines", None if target.lines is None else "{}-{}".format(*target.lines)),
+        *pairs,
+    )
 
-    Args:
-        index: Whose source is a git repository.
-        addresses: Of the viewer.
-    """
+
+class GitLinks(Links):
+    """The viewer, and the forge where the remote is known to have the same file."""
 
     def __init__(self, index: Index, addresses: Addresses) -> None:
         self._viewer = ViewerLinks(addresses)
@@ -115,35 +99,33 @@ class GitLinks:
             index.source.root, view.removeprefix("rev:") if view.startswith("rev:") else "HEAD"
         )
 
-    def of(self, places: Sequence[Place], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
-        """The viewer's, then the forge's for what is published word for word."""
-        found = [list(links) for links in self._viewer.of(places, query, filters)]
-        published = self._remote.published() if places else None
+    @override
+    def to(self, targets: Sequence[LinkTarget], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
+        found = [list(links) for links in self._viewer.to(targets, query, filters)]
+        published = self._remote.published() if targets else None
         forge = forge_of(published.url) if published is not None else None
         if published is None or forge is None:
             return found
-        blobs = published.blobs([place.path for place in places if place.path and not place.project])
-        for place, links in zip(places, found, strict=True):
-            if not place.project and place.path and blobs.get(place.path) == place.hash:
-                address = forge.blob(published.commit, place.path, place.file_lines)
+        blobs = published.blobs([target.path for target in targets if target.path and not target.project])
+        for target, links in zip(targets, found, strict=True):
+            if not target.project and target.path and blobs.get(target.path) == target.hash:
+                address = forge.blob(published.commit, target.path, target.file_lines)
                 links.append(Link(address, forge.name, outside=True))
         return found
 
 
-class FossilLinks:
-    """Fossil's own pages, by the forms that were followed on a real server.
-
-    Args:
-        uri: Address of the repository there (``FOSSIL_URI``), without a slash at its end.
-    """
+class FossilLinks(Links):
+    """Fossil's own pages below ``uri`` (``FOSSIL_URI``), in forms that were checked on a real server."""
 
     def __init__(self, uri: str) -> None:
         self._uri = uri.rstrip("/")
 
-    def of(self, places: Sequence[Place], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
-        """One link each; none for what another repository holds."""
+    @override
+    def to(self, targets: Sequence[LinkTarget], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
+        # The repositories of other projects are not on this server.
         return [
-            [] if place.project else [Link(self._uri + _fossil_page(place), _PAGES[place.kind])] for place in places
+            [] if target.project else [Link(self._uri + _fossil_page(target), _PAGES[target.kind])]
+            for target in targets
         ]
 
 
@@ -155,20 +137,20 @@ _PAGES: Mapping[Kind, str] = dict.fromkeys(Kind, "File") | {
 }
 
 
-def _fossil_page(place: Place) -> str:
-    if place.kind is Kind.WIKI:
-        return f"/wiki?{urlencode({'name': place.path or ''})}"
-    if place.kind is Kind.TECHNOTE:
-        return f"/technote/{quote(place.path or '', safe='')}"
-    if place.kind is Kind.TICKET:
-        return f"/tktview/{place.hash}"
-    if place.kind is Kind.FORUM:
-        return f"/forumpost/{place.hash}"
-    # By its content: the passage's lines are right whatever happened to the file since.
-    lines = "" if place.file_lines is None else f"?ln={place.file_lines[0]}-{place.file_lines[1]}"
-    return f"/artifact/{place.hash}{lines}"
+def _fossil_page(target: LinkTarget) -> str:
+    if target.kind is Kind.WIKI:
+        return f"/wiki?{urlencode({'name': target.path or ''})}"
+    if target.kind is Kind.TECHNOTE:
+        return f"/technote/{quote(target.path or '', safe='')}"
+    if target.kind is Kind.TICKET:
+        return f"/tktview/{target.hash}"
+    if target.kind is Kind.FORUM:
+        return f"/forumpost/{target.hash}"
+    # By content, so that the lines stay right when the file changes.
+    lines = "" if target.file_lines is None else f"?ln={target.file_lines[0]}-{target.file_lines[1]}"
+    return f"/artifact/{target.hash}{lines}"
 
 
 def links_for(index: Index, addresses: Addresses) -> Links:
-    """What makes links for an index when the page is served on its own."""
+    """Links for an index without Fossil's server."""
     return GitLinks(index, addresses) if index.source.type == "git" else ViewerLinks(addresses)

@@ -1,9 +1,11 @@
-"""Templates: a view's content is rendered first, and then put into a frame, ours or somebody else's."""
+"""Templates and static files: a view's content is rendered first, then put into a frame, of this page or of Fossil."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +14,29 @@ from markupsafe import Markup
 
 from outcrop.surfaces.render import counted, harmless_line, size
 from outcrop.surfaces.web.http import Request, Response
-from outcrop.surfaces.web.pages import assets
 from outcrop.surfaces.web.pages.urls import Addresses
+
+# Static files and their media types.
+STATIC = {"outcrop.css": "text/css; charset=utf-8", "outcrop.js": "text/javascript; charset=utf-8"}
 
 
 @dataclass(frozen=True, slots=True)
 class PageHead:
-    """What the frame says above the content.
-
-    Attributes:
-        title: Of the page.
-        project: Slug of the repository; empty where nobody may know.
-        current: Which entry of the navigation this is.
-    """
+    """What the frame shows: title, slug of the repository (empty where it must not be known), current page."""
 
     title: str
     project: str
     current: str
+
+
+@lru_cache(maxsize=8)
+def static_text(name: str) -> str:
+    return files("outcrop.surfaces.web").joinpath("static", name).read_text("utf-8")
+
+
+@lru_cache(maxsize=1)
+def _static_version() -> str:
+    return hashlib.sha256("".join(map(static_text, STATIC)).encode()).hexdigest()[:10]
 
 
 @lru_cache(maxsize=1)
@@ -44,8 +52,8 @@ def _environment() -> Environment:
     return environment
 
 
-def keep_compiled(folder: Path) -> None:
-    """Keep compiled templates there for the next process. Whoever can write to the folder can run code in this one."""
+def cache_compiled(folder: Path) -> None:
+    """Cache compiled templates for the next process. A user who can write to the folder can run code in this one."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
@@ -53,30 +61,21 @@ def keep_compiled(folder: Path) -> None:
     _environment().bytecode_cache = FileSystemBytecodeCache(str(folder))
 
 
-def page(request: Request, template: str, crumb: PageHead, status: int = 200, **context: Any) -> Response:
-    """Render a view.
-
-    Args:
-        request: Decides on the frame.
-        template: Name of the content's template.
-        crumb: For the frame.
-        status: HTTP status code.
-        context: For the content.
-    """
-    content = fragment(request, template, **context)
+def page(request: Request, template: str, head: PageHead, status: int = 200, **context: Any) -> Response:
+    """Render a view in its frame."""
     frame = _environment().get_template("skin.html" if request.skin else "frame.html")
     text = frame.render(
-        content=content,
-        crumb=crumb,
+        content=fragment(request, template, **context),
+        head=head,
         at=Addresses(request.base),
         nonce=request.nonce,
-        version=assets.version(),
-        css=Markup(assets.content("outcrop.css")),
-        js=Markup(assets.content("outcrop.js")),
+        version=_static_version(),
+        css=Markup(static_text("outcrop.css")),
+        js=Markup(static_text("outcrop.js")),
     )
     return Response(status, text.encode("utf-8", "replace"))
 
 
 def fragment(request: Request, template: str, **context: Any) -> Markup:
-    """Render a template alone, without any frame."""
+    """Render a template without a frame."""
     return Markup(_environment().get_template(template).render(at=Addresses(request.base), **context))

@@ -1,4 +1,4 @@
-// The page works without this; with it there are keys, lines that unfold in place, and filters that act at once.
+// The page works without this script, which adds keys, lines that expand in place, and filters that act at once.
 (() => {
   "use strict";
   const root = document.querySelector(".oc");
@@ -8,11 +8,11 @@
   const hits = [...root.querySelectorAll("[data-oc-hit]")];
 
   if (form) {
-    // A clean address: what says nothing, or what is so anyway, stays out of it.
-    const idle = (control) =>
+    // Keeps empty and default values out of the address.
+    const isDefault = (control) =>
       control.name && (control.value === "" || (control.name === "mode" && control.value === "hybrid" && control.checked));
     form.addEventListener("submit", () => {
-      for (const control of form.elements) if (idle(control)) control.disabled = true;
+      for (const control of form.elements) if (isDefault(control)) control.disabled = true;
       root.setAttribute("aria-busy", "true");
     });
     addEventListener("pageshow", () => {
@@ -24,13 +24,13 @@
     });
   }
 
-  // Lines more, above and below, in place of a walk to the viewer.
+  // More lines in place, instead of opening the viewer.
   const STEP = 12;
   const more = async (link) => {
     const hit = link.closest("[data-oc-hit]");
     const left = Number(link.dataset.ocLeft);
     if (link.getAttribute("aria-busy")) return;
-    // The passage first, then more of its surroundings each time.
+    // First the rest of the passage, then more lines around it each time.
     const around = left ? 0 : Math.min(400, Number(link.dataset.ocAround || 0) * 2 || STEP);
     const address = new URL(link.dataset.ocMore, location.href);
     address.searchParams.set("around", around);
@@ -79,9 +79,9 @@
   });
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-    const writing = event.target.closest?.("input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable]");
+    const typing = event.target.closest?.("input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable]");
     const choosing = event.target.matches?.("[type=radio]");
-    if (event.key === "/" && !writing && box) {
+    if (event.key === "/" && !typing && box) {
       event.preventDefault();
       box.focus();
       box.select();
@@ -90,14 +90,14 @@
     } else if (event.key === "ArrowDown" && event.target === box && hits.length) {
       event.preventDefault();
       go(0);
-    } else if (!writing && !choosing && (event.key === "j" || event.key === "ArrowDown") && hits.length) {
+    } else if (!typing && !choosing && (event.key === "j" || event.key === "ArrowDown") && hits.length) {
       event.preventDefault();
       go(at + 1);
-    } else if (!writing && !choosing && (event.key === "k" || event.key === "ArrowUp") && hits.length && at >= 0) {
+    } else if (!typing && !choosing && (event.key === "k" || event.key === "ArrowUp") && hits.length && at >= 0) {
       event.preventDefault();
       if (at === 0 && event.key === "ArrowUp" && box) box.focus();
       else go(at - 1);
-    } else if (event.key === "m" && !writing && at >= 0) {
+    } else if (event.key === "m" && !typing && at >= 0) {
       const link = hits[at].querySelector("[data-oc-more]");
       if (link && !link.hidden) more(link);
     }

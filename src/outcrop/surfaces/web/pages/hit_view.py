@@ -1,0 +1,125 @@
+"""A hit for the search page: location, name, score, reason, and the lines that matter."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from outcrop.core.model import Answer, Copy, Hit, Kind, Mode
+from outcrop.surfaces.render import clock, excerpt, harmless_line, passage
+from outcrop.surfaces.web.pages.highlight import dedent, highlight, reads_as_prose
+from outcrop.surfaces.web.pages.links import Link, LinkTarget, viewer_address
+from outcrop.surfaces.web.pages.urls import Addresses
+
+# Lines of a passage on the search page.
+SHOWN_LINES = 9
+
+# Lines that "Show more around" adds above and below.
+AROUND = 12
+
+# Other paths and near-duplicates that are named.
+OTHER_PATHS = 3
+
+# Short and long label of each mode.
+FOUND_BY = {
+    Mode.SEMANTIC: ("by meaning", "found by its meaning alone"),
+    Mode.KEYWORD: ("by words", "found by its words alone"),
+    Mode.HYBRID: ("by both", "found by its meaning and by its words"),
+}
+
+
+class HitView:
+    """One hit on the page.
+
+    Attributes:
+        number: Rank, from 1.
+        folder: Folders of the path, with a slash at the end.
+        file: Last part of the path, or a name instead of a path.
+        where: Its lines in words; may be empty.
+        title: Name of the definition or trail of headings; may be empty.
+        found_by: Short and long label.
+        links: The first is for the title.
+        more: Address of the viewer with more lines around these.
+        hidden_lines: Lines of the passage that are not shown.
+        other_paths: Paths with the same content; ``more_paths`` counts those not named.
+        copies: Near-duplicates; ``more_copies`` counts those not named.
+        project: Slug; empty for this repository.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        hit: Hit,
+        answer: Answer,
+        terms: Collection[str],
+        links: Sequence[Link],
+        copies: Sequence[Link],
+        query: str,
+        at: Addresses,
+    ) -> None:
+        self.number = number
+        self.hit = hit
+        self.project = hit.project
+        record = "" if hit.record is None else hit.record.id
+        self.folder, self.file = split_location(hit.kind, hit.path, hit.hash, record)
+        self.where = _lines_in_words(hit)
+        self.title = harmless_line(hit.name or "")
+        self.found_by = FOUND_BY[hit.mode]
+        if answer.mode is Mode.KEYWORD:
+            self.score, self.score_meaning = f"{100 * hit.score:.0f} %", "share of the word score of the best hit"
+        else:
+            self.score, self.score_meaning = f"{hit.score:.2f}", "similarity of meaning, 0 to 1 (the same text)"
+        self.links = [*links, *_asset_links(hit)]
+        self.more = viewer_address(at, target_of(hit), ("around", AROUND), ("q", query))
+        lines = passage(hit.text, hit.lines[0], terms)
+        # One or two lines more are shown instead of a link to them.
+        shown = lines if len(lines) <= SHOWN_LINES + 2 else excerpt(lines, SHOWN_LINES)
+        self.lines = highlight(dedent(shown), hit.path, hit.kind)
+        self.hidden_lines = len(lines) - len(shown)
+        self.prose = reads_as_prose(hit.kind, hit.path)
+        others = [harmless_line(path) for path in hit.paths if path != hit.path]
+        self.other_paths, self.more_paths = others[:OTHER_PATHS], max(0, len(others) - OTHER_PATHS)
+        self.copies, self.more_copies = copies, len(hit.copies) - len(copies)
+
+
+def split_location(kind: Kind, path: str | None, content_hash: str, record: str = "") -> tuple[str, str]:
+    """Folders and name of an artifact, safe to show."""
+    if path is None:
+        return "", harmless_line(record) or f"{kind.value.capitalize()} {content_hash[:10]}"
+    if kind is Kind.WIKI:
+        return "", harmless_line(path)
+    if kind is Kind.TECHNOTE:
+        return "", f"Technote {harmless_line(path[:10])}"
+    folder, slash, file = harmless_line(path).rpartition("/")
+    return folder + slash, file
+
+
+def _lines_in_words(hit: Hit) -> str:
+    """``line 12``, ``lines 12–40``, ``cell 3, lines 1–9``, ``0:41–1:16``; empty for a record."""
+    first, last = hit.lines
+    if hit.start is not None and hit.end is not None:
+        return f"{clock(hit.start)}–{clock(hit.end)}"
+    lines = f"line {first}" if first == last else f"lines {first}–{last}"
+    if hit.cell is not None:
+        return f"cell {hit.cell + 1}, {lines}"
+    return "" if hit.path is None or hit.kind in (Kind.WIKI, Kind.TECHNOTE) else lines
+
+
+def _asset_links(hit: Hit) -> list[Link]:
+    """To the moment in a recording, where it is on the web."""
+    if hit.uri is None or not hit.uri.lower().startswith(("https://", "http://")):
+        return []
+    return [Link(hit.uri, "Open the recording" if hit.start is None else f"Play from {clock(hit.start)}", outside=True)]
+
+
+def target_of(hit: Hit | Copy) -> LinkTarget:
+    return LinkTarget(hit.kind, hit.project, hit.path, hit.hash, hit.lines, hit.cell)
+
+
+def copy_link(copy: Copy, links: Sequence[Link]) -> Link:
+    """The location of a near-duplicate, with the first of its links if there is one."""
+    location = "".join(split_location(copy.kind, copy.path, copy.hash))
+    project = f"{harmless_line(copy.project)}: " if copy.project else ""
+    where = "" if copy.path is None else f":{copy.lines[0]}"
+    if copy.cell is not None:
+        where = f" cell {copy.cell + 1}"
+    return Link(links[0].href if links else "", f"{project}{location}{where}")
