@@ -7,69 +7,56 @@ its check, its docstring its documentation. Arguments and results are plain JSON
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt
 
 from outcrop import chunking
 from outcrop.app import index as app
 from outcrop.app.index import Index
 from outcrop.core import model
 from outcrop.core.model import Kind, Mode
-from outcrop.core.schema import Schema, check_arguments, schema_of
+from outcrop.core.schema import CONFIG, Operation
 from outcrop.embedders import check
 from outcrop.errors import FormatError, UsageError
 from outcrop.text.kinds import kind_of
 
 Names = str | list[str] | None
-Paths = Annotated[str | list[str] | None, "only paths that match a pattern in .gitignore syntax"]
-Corpora = Annotated[Names, "only these corpora, as one ranking"]
+Paths = Annotated[str | list[str] | None, Field(description="only paths that match a pattern in .gitignore syntax")]
+Corpora = Annotated[Names, Field(description="only these corpora, as one ranking")]
 
 
-class Document(TypedDict):
+class DocumentFields(BaseModel):
     """A text to be cut."""
 
-    text: Annotated[str, "the whole text; a notebook's JSON"]
-    path: NotRequired[Annotated[str | None, "where it stands: decides how it is cut, and its kind"]]
-    kind: NotRequired[Annotated[Kind, "what it is, where the path does not say it"]]
+    model_config = CONFIG
+
+    text: Annotated[str, Field(description="the whole text; a notebook's JSON")]
+    path: Annotated[str | None, Field(description="its path: decides how it is cut, and its kind")] = None
+    kind: Annotated[Kind | None, Field(description="what it is, where the path does not say it")] = None
 
 
-class Record(TypedDict):
+class RecordFields(BaseModel):
     """A text of the caller's own."""
 
-    id: Annotated[str, "the caller's own name for it, unique in its corpus"]
-    text: Annotated[str, "what is embedded and found"]
-    kind: NotRequired[Annotated[Kind, "doc unless given"]]
-    path: NotRequired[Annotated[str | None, "a path to be shown and filtered by"]]
-    project: NotRequired[Annotated[str, "slug of the project it belongs to; empty for this one"]]
-    metadata: NotRequired[Annotated[dict[str, Any], "any JSON object; comes back in hits"]]
+    model_config = CONFIG
 
-
-@dataclass(frozen=True, slots=True)
-class Capability:
-    """One thing that can be asked for.
-
-    Attributes:
-        name: ``vectors.query`` …
-        summary: What it does, in one sentence.
-        documentation: The same with its result.
-        schema: JSON Schema of its arguments.
-        function: Does it; takes an open index, and the arguments by name.
-    """
-
-    name: str
-    summary: str
-    documentation: str
-    schema: Schema
-    function: Callable[..., Any]
+    id: Annotated[str, Field(description="the caller's own name for it, unique in its corpus")]
+    text: Annotated[str, Field(description="what is embedded and found")]
+    kind: Annotated[Kind, Field(description="doc unless given")] = Kind.DOC
+    path: Annotated[str | None, Field(description="a path to be shown and filtered by")] = None
+    project: Annotated[str, Field(description="slug of the project it belongs to; empty for this one")] = ""
+    metadata: Annotated[dict[str, Any], Field(description="any JSON object; comes back in hits")] = {}
 
 
 def embed(
     index: Index,
     *,
-    texts: Annotated[list[str], "what to embed"],
-    role: Annotated[Literal["passage", "query"], "a text to be found, or a question"] = "passage",
+    texts: Annotated[list[str], Field(description="what to embed")],
+    role: Annotated[Literal["passage", "query"], Field(description="a text to be found, or a question")] = "passage",
 ) -> dict[str, Any]:
     """Turn texts into vectors with the embedder that is set.
 
@@ -86,7 +73,9 @@ def embed(
     }
 
 
-def chunk(index: Index, *, documents: Annotated[list[Document], "what to cut"]) -> dict[str, Any]:
+def chunk(
+    index: Index, *, documents: Annotated[list[DocumentFields], Field(description="what to cut")]
+) -> dict[str, Any]:
     """Cut documents into passages exactly as a build does, storing and embedding nothing.
 
     Returns ``documents``: for each its ``path``, ``kind``, ``chunks`` (with ``seq``, ``text``, ``first_line``,
@@ -96,12 +85,12 @@ def chunk(index: Index, *, documents: Annotated[list[Document], "what to cut"]) 
     return {"documents": [_cut(index, document) for document in documents]}
 
 
-def _cut(index: Index, document: Document) -> dict[str, Any]:
-    path = document.get("path")
-    kind = document.get("kind") or (Kind.DOC if path is None else kind_of(path, index.settings.kinds))
+def _cut(index: Index, document: DocumentFields) -> dict[str, Any]:
+    path = document.path
+    kind = document.kind or (Kind.DOC if path is None else kind_of(path, index.settings.kinds))
     made: dict[str, Any] = {"path": path, "kind": kind, "chunks": [], "error": None}
     try:
-        chunks = chunking.chunk(document["text"], path, Kind(kind))
+        chunks = chunking.chunk(document.text, path, kind)
     except FormatError as error:
         return made | {"error": error.what}
     return made | {"chunks": [asdict(each) for each in chunks]}
@@ -110,10 +99,16 @@ def _cut(index: Index, document: Document) -> dict[str, Any]:
 def build(
     index: Index,
     *,
-    corpus: Annotated[str | None, "name of a corpus of one's own; null for the two that every index has"] = None,
-    paths: Annotated[list[str] | None, "files, folders and patterns that are the corpus, from the root"] = None,
-    prune: Annotated[bool, "forget what this corpus's builds put in and the list no longer names"] = True,
-    rebuild: Annotated[bool, "drop everything first and embed it all again"] = False,
+    corpus: Annotated[
+        str | None, Field(description="name of a corpus of one's own; null for the two that every index has")
+    ] = None,
+    paths: Annotated[
+        list[str] | None, Field(description="files, folders and patterns that are the corpus, from the root")
+    ] = None,
+    prune: Annotated[
+        StrictBool, Field(description="forget what this corpus's builds put in and the list no longer names")
+    ] = True,
+    rebuild: Annotated[StrictBool, Field(description="drop everything first and embed it all again")] = False,
 ) -> dict[str, Any]:
     """Bring a corpus up to date: the paths that are named are the corpus, what is unchanged is left alone.
 
@@ -127,27 +122,15 @@ def build(
 def upsert(
     index: Index,
     *,
-    records: Annotated[list[Record], "texts of the caller's own"],
-    corpus: Annotated[str, "the corpus that they are found in"] = "records",
+    records: Annotated[list[RecordFields], Field(description="texts of the caller's own")],
+    corpus: Annotated[str, Field(description="the corpus that they are found in")] = "records",
 ) -> dict[str, Any]:
     """Put records in, or replace those of the same id; what did not change is not embedded again.
 
     Returns the counts ``added``, ``changed``, ``unchanged``, ``embedded``, ``reused`` and ``characters``, and
     ``seconds``.
     """
-    return _fields(index.upsert([_record(record) for record in records], corpus=corpus))
-
-
-def _record(fields: Record) -> model.Record:
-    kind = Kind(fields.get("kind", Kind.DOC))
-    return model.Record(
-        id=fields["id"],
-        text=fields["text"],
-        kind=kind,
-        path=fields.get("path"),
-        project=fields.get("project", ""),
-        metadata=fields.get("metadata", {}),
-    )
+    return _fields(index.upsert([model.Record(**dict(record)) for record in records], corpus=corpus))
 
 
 def index_status(index: Index) -> dict[str, Any]:
@@ -162,14 +145,14 @@ def index_status(index: Index) -> dict[str, Any]:
 def query(
     index: Index,
     *,
-    texts: Annotated[list[str], "the questions"],
+    texts: Annotated[list[str], Field(description="the questions")],
     corpus: Corpora = None,
-    kind: Annotated[Names, "only these kinds"] = None,
-    project: Annotated[Names, "only these projects; empty for this one"] = None,
+    kind: Annotated[Names, Field(description="only these kinds")] = None,
+    project: Annotated[Names, Field(description="only these projects; empty for this one")] = None,
     path: Paths = None,
-    k: Annotated[int, "how many hits for each question at most"] = 10,
-    min_score: Annotated[float | None, "leave out hits whose vectors are less near"] = None,
-    mode: Annotated[Mode, "by meaning and words, by meaning, or by words"] = Mode.HYBRID,
+    k: Annotated[StrictInt, Field(description="how many hits for each question at most")] = 10,
+    min_score: Annotated[StrictFloat | None, Field(description="leave out hits whose vectors are less near")] = None,
+    mode: Annotated[Mode, Field(description="by meaning and words, by meaning, or by words")] = Mode.HYBRID,
 ) -> dict[str, Any]:
     """Answer several questions at once; they are embedded in one call.
 
@@ -184,10 +167,12 @@ def query(
 def clear(
     index: Index,
     *,
-    corpus: Annotated[str | None, "drop this corpus, or only the records of it that ids names"] = None,
-    ids: Annotated[list[str] | None, "drop the records with these ids"] = None,
-    space: Annotated[str | None, "drop the vectors of this space"] = None,
-    everything: Annotated[bool, "drop the whole index"] = False,
+    corpus: Annotated[
+        str | None, Field(description="drop this corpus, or only the records of it that ids names")
+    ] = None,
+    ids: Annotated[list[str] | None, Field(description="drop the records with these ids")] = None,
+    space: Annotated[str | None, Field(description="drop the vectors of this space")] = None,
+    everything: Annotated[StrictBool, Field(description="drop the whole index")] = False,
 ) -> dict[str, Any]:
     """Drop records by id, a corpus, the vectors of a space, or everything. The files themselves are not touched.
 
@@ -220,9 +205,9 @@ def embedder_test(index: Index) -> dict[str, Any]:
 def probe(
     index: Index,
     *,
-    notebook: Annotated[str | None, "an .ipynb file; null for the one that comes along"] = None,
-    question: Annotated[str | None, "worded unlike its answer"] = None,
-    expected: Annotated[str | None, "a piece of the cell that answers it"] = None,
+    notebook: Annotated[str | None, Field(description="an .ipynb file; null for the one that comes along")] = None,
+    question: Annotated[str | None, Field(description="worded unlike its answer")] = None,
+    expected: Annotated[str | None, Field(description="a piece of the cell that answers it")] = None,
 ) -> dict[str, Any]:
     """Ask one notebook a question through the shipped query, with every embedder that is available.
 
@@ -232,27 +217,22 @@ def probe(
     return _fields(index.probe(None if notebook is None else Path(notebook), question, expected))
 
 
-_NAMED: Mapping[str, Callable[..., Any]] = {
-    "vectors.embed": embed,
-    "vectors.chunk": chunk,
-    "vectors.index.build": build,
-    "vectors.index.upsert": upsert,
-    "vectors.index.status": index_status,
-    "vectors.query": query,
-    "vectors.index.clear": clear,
-    "vectors.embedder.status": embedder_status,
-    "vectors.embedder.test": embedder_test,
-    "vectors.probe": probe,
-}
-
-
-def _register(name: str, function: Callable[..., Any]) -> Capability:
-    documentation = " ".join((function.__doc__ or "").split())
-    return Capability(name, documentation.partition(" Returns ")[0], documentation, schema_of(function), function)
-
-
 # Every capability by its name.
-REGISTRY: Mapping[str, Capability] = {name: _register(name, function) for name, function in _NAMED.items()}
+REGISTRY: Mapping[str, Operation] = {
+    each.name: each
+    for each in (
+        Operation("vectors.embed", embed),
+        Operation("vectors.chunk", chunk),
+        Operation("vectors.index.build", build),
+        Operation("vectors.index.upsert", upsert),
+        Operation("vectors.index.status", index_status),
+        Operation("vectors.query", query),
+        Operation("vectors.index.clear", clear),
+        Operation("vectors.embedder.status", embedder_status),
+        Operation("vectors.embedder.test", embedder_test),
+        Operation("vectors.probe", probe),
+    )
+}
 
 
 def call(
@@ -280,8 +260,7 @@ def call(
     capability = REGISTRY.get(name)
     if capability is None:
         raise UsageError(f"there is no capability {name!r}", f"There is: {', '.join(REGISTRY)}")
-    arguments = dict(args or {})
-    check_arguments(capability.function, arguments, name)
+    arguments = capability.check(args or {})
     if index is not None:
         return capability.function(index, **arguments)
     with app.open(directory) as opened:

@@ -81,4 +81,4 @@ def foreign_hashes(source: Source, transfer: TransferStore, space: Space, known:
     if shared is None or shared[0] != space or not isinstance(source, Guard):
         return frozenset()
     there = {hash for name in transfer.names() if (hash := blob.hash_of(name)) is not None}
-    return source.unseen(there.difference(known))
+    return source.foreign_artifacts(there.difference(known))

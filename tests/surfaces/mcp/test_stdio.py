@@ -253,8 +253,8 @@ def test_the_first_answers_need_no_heavy_package(root: Path) -> None:
     arguments = script(
         """
         import sys
-        from outcrop.surfaces.mcp import early_answers, stdio, tools
-        tools.listed(True)
+        from outcrop.surfaces.mcp import early_answers, stdio
+        early_answers.listed(True)
         heavy = {"numpy", "onnxruntime", "mcp", "pydantic", "anyio", "starlette", "asyncio", "httpx2"}
         print(sorted(heavy & sys.modules.keys()))
         """

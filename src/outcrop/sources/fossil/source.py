@@ -143,7 +143,7 @@ class FossilSource(Source, Guard):
             return withheld(database, versions)
 
     @override
-    def unseen(self, hashes: Collection[str]) -> frozenset[str]:
+    def foreign_artifacts(self, hashes: Collection[str]) -> frozenset[str]:
         with opened(self._path) as database:
             return unseen(database, hashes)
 

@@ -11,7 +11,7 @@ from outcrop.app import documents
 from outcrop.app.documents import Block, Document
 from outcrop.app.index import Index
 from outcrop.errors import UnknownArtifact, UsageError
-from outcrop.surfaces.mcp.results import Passage
+from outcrop.surfaces.mcp.results import ReadPassage
 
 # Lines of one reading, about five screens; whoever needs more goes on from there.
 MOST_LINES = 400
@@ -52,7 +52,7 @@ class Place:
     around: int
 
 
-def read(index: Index, place: Place) -> Passage:
+def read(index: Index, place: Place) -> ReadPassage:
     """Read the lines that were named, or the beginning of the whole."""
     if not place.path and not place.hash:
         raise UsageError("read_passage needs a path or a hash", "Take either from a hit of semantic_search")
@@ -147,7 +147,7 @@ def _length(block: Block) -> int:
     return len(_rows(block))
 
 
-def _cut(document: Document, block: Block, place: Place) -> Passage:
+def _cut(document: Document, block: Block, place: Place) -> ReadPassage:
     rows = _rows(block)
     first, last = 0, len(rows)
     if place.first is not None or place.last is not None:
@@ -161,7 +161,7 @@ def _cut(document: Document, block: Block, place: Place) -> Passage:
     while len(kept) > 1 and sum(map(len, kept)) > MOST_CHARACTERS:
         kept = kept[: len(kept) // 2]
     start = block.first_line + first
-    return Passage(
+    return ReadPassage(
         path=document.path,
         hash=document.hash,
         kind=document.kind,

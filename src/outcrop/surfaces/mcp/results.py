@@ -10,7 +10,7 @@ from outcrop.core.model import Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ToolResult:
     """What a tool gives back: the same as a JSON object, and in words."""
 
     value: dict[str, Any]
@@ -18,7 +18,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class ReadPassage:
     """Lines of one artifact.
 
     Attributes:
@@ -45,7 +45,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class CorpusStatus:
     """One corpus of an index: how much there is, and passages per kind."""
 
     corpus: str
@@ -91,6 +91,6 @@ class IndexStatus:
     embedder: str
     ready: bool
     bytes: int
-    corpora: tuple[Corpus, ...]
+    corpora: tuple[CorpusStatus, ...]
     projects: tuple[str, ...]
     skipped: Mapping[str, int]

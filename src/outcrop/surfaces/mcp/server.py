@@ -14,9 +14,9 @@ from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Pa
 
 import outcrop
 from outcrop.app.warm_index import Service
-from outcrop.core.schema import check_arguments, schema_of
 from outcrop.errors import OutcropError
 from outcrop.surfaces.mcp import tools
+from outcrop.surfaces.mcp.early_answers import INSTRUCTIONS
 from outcrop.surfaces.render import INVALID_PARAMS, explain, harmless, outcome
 
 # Calls that run at the same time; more wait. One connection to the index serves them all, in turns.
@@ -46,10 +46,8 @@ def make_server(service: Service, *, structured: bool = True) -> Server[Any]:
         tool = tools.TOOLS.get(call.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"there is no tool {call.name!r}; there is {', '.join(tools.TOOLS)}")
-        arguments = call.arguments or {}
         try:
-            check_arguments(tool.function, arguments, call.name)
-            work = partial(tool.function, service, **arguments)
+            work = partial(tool.run, service, arguments=call.arguments or {})
             # A call that the client cancelled is left to end by itself: it only reads, and nobody waits for it.
             reply = await run_sync(work, abandon_on_cancel=True, limiter=limiter)
         except Exception as error:
@@ -61,10 +59,10 @@ def make_server(service: Service, *, structured: bool = True) -> Server[Any]:
         NAME,
         version=outcrop.__version__,
         title=TITLE,
-        instructions=tools.INSTRUCTIONS,
+        instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        get_tool_input_schema=lambda name: schema_of(tools.TOOLS[name].function) if name in tools.TOOLS else None,
+        get_tool_input_schema=lambda name: tools.TOOLS[name].schema if name in tools.TOOLS else None,
     )
     # What is asked is nobody else's business: no spans for whatever telemetry the environment sets up.
     server.middleware.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outcrop.core.model import Answer, Copy, Hit, Mode
-from outcrop.surfaces.mcp.results import IndexStatus, Passage
+from outcrop.surfaces.mcp.results import IndexStatus, ReadPassage
 from outcrop.surfaces.render import counted, harmless, harmless_line, size
 from outcrop.text import tokenizer
 
@@ -119,7 +119,7 @@ def _fit(text: str, budget: int) -> str:
     return f"{text[:low].rstrip()}…" if low else ""
 
 
-def passage_text(passage: Passage) -> str:
+def passage_text(passage: ReadPassage) -> str:
     """Lines of an artifact, below a line that says which they are."""
     where = passage.path if passage.path is not None else passage.hash
     cell = "" if passage.cell is None else f" cell {passage.cell}"
