@@ -1,7 +1,6 @@
-"""What a host can ask for by name: the ``vectors.*`` registry, shared by the command line, MCP and programs.
+"""What a host can ask for by name: the ``vectors.*`` registry, for ``outcrop call`` and for programs.
 
-Each capability is a function here. Its keyword-only parameters are its arguments, their annotations its JSON Schema and
-its check, its docstring its documentation. Arguments and results are plain JSON values.
+Arguments and results are plain JSON values.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ def build(
     index: Index,
     *,
     corpus: Annotated[
-        str | None, Field(description="name of a corpus of one's own; null for the two that every index has")
+        str | None, Field(description="name of a custom corpus; null for the two that every index has")
     ] = None,
     paths: Annotated[
         list[str] | None, Field(description="files, folders and patterns that are the corpus, from the root")
@@ -205,7 +204,7 @@ def embedder_test(index: Index) -> dict[str, Any]:
 def probe(
     index: Index,
     *,
-    notebook: Annotated[str | None, Field(description="an .ipynb file; null for the one that comes along")] = None,
+    notebook: Annotated[str | None, Field(description="an .ipynb file; null for the bundled one")] = None,
     question: Annotated[str | None, Field(description="worded unlike its answer")] = None,
     expected: Annotated[str | None, Field(description="a piece of the cell that answers it")] = None,
 ) -> dict[str, Any]:
@@ -242,16 +241,11 @@ def call(
     index: Index | None = None,
     directory: str | os.PathLike[str] = ".",
 ) -> Any:
-    """Do what a capability does.
+    """Run a capability of :data:`REGISTRY` and return plain JSON values.
 
     Args:
-        name: ``vectors.query`` and so on, see :data:`REGISTRY`.
         args: Its arguments by name.
         index: The index to work on; None opens the one that ``directory`` is in.
-        directory: A folder in the repository.
-
-    Returns:
-        Plain JSON values.
 
     Raises:
         UsageError: No such capability, or an argument that is missing, unknown or mistyped; it is named.

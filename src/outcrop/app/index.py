@@ -1,4 +1,4 @@
-"""The only place that knows which adapter serves which name, and the ``Index`` that people hold in their hands."""
+"""``Index``, the public API; the only module that chooses adapters by name."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def open(
     Args:
         path: A folder, any folder inside a git working tree or a Fossil checkout (the whole repository is meant then),
             or a Fossil repository file.
-        settings: Whole ``Settings``, or single ones by name (``{"embedder": "hash"}``) that are stronger than the
-            files and the environment; None for just these.
+        settings: Whole ``Settings``, or single ones by name (``{"embedder": "hash"}``) that override the files and the
+            environment.
         rev: A commit to look at instead of the working tree (git only).
         branch: The branch whose files are meant instead of trunk's (Fossil only).
-        consent: Who is asked before text leaves the machine, and what they said so far; None where nobody can be
+        consent: Asks the user before text leaves the machine, and remembers the answers; None where no user can be
             asked, so that text goes only to addresses that ``allow_remote`` names.
 
     Returns:
@@ -85,12 +85,7 @@ def open(
 class Index:
     """A repository or folder with its index. Use as a context manager, or call ``close``.
 
-    Attributes:
-        source: Where the material comes from.
-        settings: What is set, and where each value came from.
-        embedder: What turns text into vectors; loaded when first needed.
-        consent: Who is asked before text leaves the machine; for other embedders than this one.
-        store: Where chunks and vectors are, for what builds on an index; not for its users.
+    The embedder's model loads when it is first needed. ``store`` is not part of the public API.
     """
 
     def __init__(self, source: Source, settings: Settings, consent: Consent | None = None) -> None:
@@ -111,7 +106,7 @@ class Index:
         self.close()
 
     def close(self) -> None:
-        """Let go of the database. Closing twice is fine."""
+        """Close the database. Closing twice is fine."""
         self.store.close()
 
     def search(
@@ -130,7 +125,6 @@ class Index:
         """Find the passages that answer a question.
 
         Args:
-            query: The question, in any words.
             k: How many hits at most.
             kind: Only these kinds (``code``, ``doc`` …).
             project: Only these projects; ``''`` or this repository's own slug for this one.
@@ -138,10 +132,10 @@ class Index:
             path: Only paths that match one of these patterns, written as in a .gitignore (``*.py``, ``src/**``).
             mode: ``hybrid``, ``semantic`` or ``keyword``.
             min_score: Leave out hits whose dot product is lower; keyword answers ignore it and say so.
-            explain: Let each hit say what its place in the list is made of.
+            explain: Each hit says how its rank came about.
 
         Returns:
-            The hits, best first, with the mode that was really used and why, where it is not the one asked for.
+            The hits, best first, with the mode that was really used, and the reason where it is not the requested one.
 
         Raises:
             UsageError: Empty query, unknown mode, or a kind, project or corpus that does not exist.
@@ -181,13 +175,9 @@ class Index:
     def match(self, documents: Sequence[str], queries: Sequence[str], *, k: int = 1) -> Matches:
         """Score every document for every query, all embedded up front.
 
-        Args:
-            documents: What can be chosen.
-            queries: What it is chosen for.
-            k: How many best documents to name for each query.
-
         Returns:
-            The score matrix and the best documents; none with the ``hash`` embedder, and the reason.
+            The score matrix and the ``k`` best documents of each query; none with the ``hash`` embedder, and the
+            reason.
 
         Raises:
             UsageError: A blank text.
@@ -204,8 +194,8 @@ class Index:
         """Test whether a passage is found by its meaning, with every embedder that is available here.
 
         Args:
-            notebook: An ``.ipynb`` file; None for the one that comes along. With it, both others are needed.
-            question: What to ask it, worded unlike its answer.
+            notebook: An ``.ipynb`` file, with which both others are needed; None for the bundled one.
+            question: Worded unlike its answer.
             expected: A piece of the cell that answers it.
 
         Raises:
@@ -228,13 +218,12 @@ class Index:
         """Bring the index up to date: chunk and embed what is new or changed, drop what is gone.
 
         Args:
-            corpus: A corpus of one's own; None for ``code`` and ``docs``, which hold everything there is.
+            corpus: A custom corpus; None for ``code`` and ``docs``, which hold everything there is.
             paths: What belongs to that corpus: files, folders and patterns (``notes/**/*.ipynb``), absolute or from
                 the root; None for those that the setting ``corpora`` names. The list *is* the corpus. Markdown cells
                 of notebooks go to ``docs``.
-            prune: Whether what an earlier build of this corpus put in, and the list no longer names, goes.
-            progress: Told how far it is.
-            rebuild: Drop everything first and embed it all again; also the way out of a damaged index.
+            prune: Drop what an earlier build of this corpus put in and the list no longer names.
+            rebuild: Drop everything first and embed it all again; this also repairs a damaged index.
 
         Raises:
             UsageError: A corpus without paths or the other way round, or a path outside of the source.
@@ -250,7 +239,7 @@ class Index:
             raise UsageError("a rebuild is of the whole index, not of one corpus", "Clear that corpus, then build it")
         if rebuild:
             maintenance.start_over(self.store, named=self.settings.store is not None)
-        # Somebody who keeps the index elsewhere has not asked for blobs in the repository.
+        # With an index kept elsewhere the user has not asked for blobs in the repository.
         publisher = None if self.settings.store or corpus is not None else service.publisher(self.source, self.store)
         report = build(self.source, self.store, self.embedder, progress, publisher, scope)
         if self.store.file.guest:
@@ -260,11 +249,7 @@ class Index:
     def import_blobs(
         self, folder: str | os.PathLike[str] | None = None, *, progress: Callable[[Progress], None] | None = None
     ) -> ImportReport:
-        """Fill the index from vectors that came with the repository, or from an exported folder. No model is asked.
-
-        Args:
-            folder: Where an export is; None for what came with the repository.
-            progress: Told how far it is.
+        """Fill the index from vectors that came with the repository, or from an exported folder. No model is loaded.
 
         Raises:
             UsageError: A source that vectors do not travel with, or an export of something else.
@@ -275,25 +260,25 @@ class Index:
         return service.bring_in(self.source, self.store, self.embedder.space, place, progress or (lambda _: None))
 
     def export(self, folder: str | os.PathLike[str] | None = None) -> ExportReport:
-        """Lay the vectors out in a folder; or in the repository, from where git or Fossil moves them.
+        """Write the vectors to a folder; or to the repository, from where git or Fossil moves them.
 
         Only what is in the commit that is checked out (git) or public at the tip (Fossil) is ever exported.
         """
         return service.export(self.source, self.store, None if folder is None else Path(folder))
 
     def push(self, remote: str | None = None, *, unpublished: bool = False) -> SyncReport:
-        """Let another copy of the repository have the vectors; see :func:`outcrop.transfer.service.push`."""
+        """Send the vectors to another copy of the repository; see :func:`outcrop.transfer.service.push`."""
         return service.push(self.source, self.store, remote, unpublished)
 
     def pull(self, remote: str | None = None) -> SyncReport:
-        """Get the vectors that another copy of the repository has; ``import_blobs`` then fills the index."""
+        """Fetch the vectors of another copy of the repository; ``import_blobs`` then fills the index."""
         return service.pull(self.source, self.embedder.space, remote)
 
     def normalize(self) -> NormaliseReport:
-        """Bring every stored vector to length 1, and every blob that came with the repository to the present form.
+        """Scale every stored vector to length 1, and rewrite every blob of the repository in the present format.
 
         Raises:
-            FormatError: Blobs of older tools do not tell how long their vectors are.
+            FormatError: Blobs of older tools do not say how long their vectors are.
             StoreError: The index cannot be written.
         """
         from outcrop.transfer.sync import normalise
@@ -315,25 +300,21 @@ class Index:
             paths = dict(self.settings.corpora).get(corpus)
         if (corpus is None) != (paths is None):
             raise UsageError(
-                "a corpus of one's own needs a name and the paths that belong to it",
-                "Give both, or set the paths once and for all: corpora",
+                "a custom corpus needs a name and the paths that belong to it",
+                "Give both, or set the paths permanently: corpora",
             )
         if corpus is None or paths is None:
             return Scope(raw_cells=self.settings.raw_cells)
         return own_scope(corpus, paths, self.source.root, prune, self.settings.raw_cells)
 
     def upsert(self, records: Sequence[Record], *, corpus: str = "records") -> UpsertReport:
-        """Put texts of one's own in, or replace those of the same id; what did not change is not embedded again.
+        """Add texts of the caller, or replace those of the same id; what did not change is not embedded again.
 
-        They are found like any passage, belong to every view, and no build prunes them. They never leave with the
-        vectors that travel with a repository.
-
-        Args:
-            records: The texts.
-            corpus: The corpus that they are found in.
+        They are found like any passage, belong to every view, and no build prunes them. They are never exported with
+        the vectors.
 
         Raises:
-            UsageError: One of them cannot be a record; nothing is stored then.
+            UsageError: One of them is not valid; nothing is stored then.
             StoreLocked: Another process is writing.
             EmbedderError: The records are stored; the next call embeds what is left.
         """
@@ -343,7 +324,7 @@ class Index:
         return upsert(records, check_corpus(corpus), self.store, self.embedder)
 
     def remove(self, ids: Collection[str], *, corpus: str = "records") -> int:
-        """Take records out by their ids. Returns how many of them were there."""
+        """Remove records by their ids. Returns how many of them were there."""
         from outcrop.indexing.upsert import remove
 
         return remove(ids, corpus, self.store)
@@ -355,7 +336,7 @@ class Index:
     def clear(self, *, corpus: str | None = None, space: str | None = None) -> int:
         """Drop a corpus of this view, the vectors of a space, or (without arguments) everything.
 
-        With a corpus goes also what its builds put into others, and its records.
+        A corpus is dropped with its records and with what its builds put into other corpora.
 
         Returns:
             Bytes freed on disk.
@@ -368,20 +349,17 @@ class Index:
 
 
 def _is_shared(store: Path | None, source: Source) -> bool:
-    """Whether the index lives in a Fossil repository, which is much more than an index."""
+    """Whether the index is part of a Fossil repository."""
     if store is None:
         return source.type == "fossil"
-    # Imported here: hardly anybody names a file.
+    # Imported here: a path for the index is rarely given.
     from outcrop.vcs.fossil import is_repository
 
     return store.is_file() and is_repository(store)
 
 
 def probe_candidates(settings: Settings, consent: Consent | None = None) -> Iterator[Candidate]:
-    """The embedder that is set, then every other one that could be used here without sending text off the machine.
-
-    An embedder that cannot be used shows it when it is asked: what is not installed, not running or has no model.
-    """
+    """The embedder that is set, then every other one that may be usable without sending text off the machine."""
     # Imported here: an index needs none of this.
     from outcrop.embedders import check
     from outcrop.evaluation.probe import Candidate

@@ -1,4 +1,4 @@
-"""The seams: what an adapter must offer. Use cases know these and nothing behind them."""
+"""The ports: what an adapter must offer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 else:
 
     def override(method):
-        """Mark an implementation of a port's method; its docstring stands at the port."""
+        """Mark an implementation of a port's method; its docstring is at the port."""
         return method
 
 
@@ -79,11 +79,7 @@ class Source(Protocol):
         """The database file that the index lives in; it need not exist yet."""
 
     def revision(self, seen: Mapping[str, FileState]) -> str:
-        """Where the source is now, cheaply: equal to ``Listing.revision`` when nothing changed since.
-
-        Args:
-            seen: The file states of the last listing.
-        """
+        """Where the source is now, cheaply: equal to ``Listing.revision`` when nothing changed since ``seen``."""
 
     def artifacts(self, seen: Mapping[str, FileState]) -> Listing:
         """List everything, reading only files whose state is not in ``seen``.
@@ -101,7 +97,7 @@ class Source(Protocol):
 
 @runtime_checkable
 class Guard(Protocol):
-    """What a source also is whose material can be taken from the public after it was indexed."""
+    """A source whose material can be withdrawn from the public after it was indexed."""
 
     def withheld(self, versions: Mapping[str, str]) -> frozenset[str]:
         """Of indexed artifacts (version by hash), those that may not be shown any more.
@@ -119,7 +115,7 @@ class Guard(Protocol):
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors. The only way in which anything in the product is embedded."""
+    """Turns texts into vectors. All embedding goes through it."""
 
     @property
     def space(self) -> Space:
@@ -131,7 +127,7 @@ class Embedder(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """Tokens that the model reads of one text, those that frame it included; the rest is cut."""
+        """Tokens that the model reads of one text, special tokens included; the rest is cut."""
 
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
         """Embed texts to be found.
@@ -188,12 +184,13 @@ class ChunkIndex(Protocol):
         """Those words that no passage of these kinds (none named: any) holds, in any form."""
 
     def stems(self, beginning: str) -> Mapping[str, int]:
-        """The stems (``terms.stem``) of the keyword index that begin so, and how many passages hold each. Of every view
-        and kind: :meth:`forms` says which of them are to be seen.
+        """The stems (``terms.stem``) of the keyword index that begin so, and how many passages hold each.
+
+        Of every view and kind: :meth:`forms` says which of them may be shown.
         """
 
     def forms(self, stem: str, kinds: Sequence[Kind] = ()) -> frozenset[str]:
-        """Words of a stem, as some passages of these kinds (none named: any) have them."""
+        """Words of a stem, as passages of these kinds (none named: any) have them."""
 
     def vectors(self, ids: Sequence[int]) -> Mapping[int, Vector]:
         """Vectors of chunks in the scanned space, where there are any."""
@@ -236,7 +233,7 @@ class Inventory(Protocol):
         """One line a corpus of this view."""
 
     def holdings(self) -> Sequence[InventoryRow]:
-        """Every artifact of this view at each of its places, with how much is stored of it."""
+        """Every artifact of this view at each of its places."""
 
     def spaces(self) -> Sequence[SpaceStatus]:
         """Every space that has vectors, of all views."""
@@ -250,10 +247,10 @@ class ChunkWriter(Protocol):
 
     @property
     def is_shared(self) -> bool:
-        """Whether every write keeps another program waiting, so that a build should write as seldom as it can."""
+        """Whether every write blocks another program, so that a build should write as seldom as it can."""
 
     def writing(self) -> AbstractContextManager[None]:
-        """Be the one writer.
+        """Become the one writer.
 
         Raises:
             StoreLocked: Another process is building.
@@ -272,13 +269,13 @@ class ChunkWriter(Protocol):
         """Say what belongs to this view; drop artifacts that no view names any more."""
 
     def upsert(self, corpus: str, records: Sequence[RecordEntry], space: Space) -> Upserted:
-        """Write records of a caller, which every view sees and no build prunes; one of the same id gives way.
+        """Write records of a caller, which every view sees and no build prunes; one of the same id is replaced.
 
-        A record that stands there word for word is left alone. From now on that space is scanned.
+        An equal record is left alone. From now on that space is scanned.
         """
 
     def remove_records(self, corpus: str, ids: Sequence[str]) -> int:
-        """Take records out; returns how many of them were there."""
+        """Returns how many of them were there."""
 
     def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[Pending]:
         """Distinct passages of this view that have no vector in that space, in index order."""
@@ -297,24 +294,18 @@ class ChunkWriter(Protocol):
         """Store a vector for every chunk that has one of these digests.
 
         Args:
-            space: Where the vectors live.
-            digests: As in :class:`Pending`.
             vectors: float32 ``[len(digests), dim]``, L2-normalised.
-            revision: Also do what :meth:`finish` does, in the same transaction.
-            builders: As there.
+            revision: Also do what :meth:`finish` does for ``builders``, in the same transaction.
         """
 
     def copy_in(
         self, project: str, entries: Sequence[Entry], space: Space, digests: Sequence[bytes], vectors: Matrix
     ) -> Written:
-        """Store artifacts of an imported project, with vectors where there are some; nobody sees them yet.
+        """Store artifacts of an imported project, invisible until :meth:`place_project`; replaces those it has already.
 
-        An artifact that this project has already is replaced. Where nothing is scanned yet, that space is from now on.
+        Where nothing is scanned yet, that space is from now on.
 
         Args:
-            project: Its name.
-            entries: The artifacts.
-            space: Where the vectors live.
             digests: Of the passages that have a vector.
             vectors: float32 ``[len(digests), dim]``, L2-normalised.
         """
@@ -323,22 +314,22 @@ class ChunkWriter(Protocol):
         """Say what an imported project is and what belongs to it, for every view; drop what nothing names any more."""
 
     def remove_project(self, name: str) -> Replaced:
-        """Take an imported project out of every view. Records that name the same project stay."""
+        """Remove an imported project from every view. Records that name the same project stay."""
 
     def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[Embedded]]:
         """What this view holds of each of this source's artifacts, by hash, with vectors of a space."""
 
     def normalise(self) -> tuple[int, int]:
-        """Bring every stored vector to length 1. Returns how many had another length, and how many were dropped."""
+        """Scale every stored vector to length 1. Returns how many had another length, and how many were dropped."""
 
     def finish(self, revision: str, builders: Sequence[str] = DEFAULT_BUILDERS) -> None:
         """Declare what these corpora's builds put into the view complete at this revision."""
 
     def clear(self, corpus: str | None = None, space: Space | None = None) -> None:
-        """Drop a corpus of this view, a space of all views, or everything, and give the room back."""
+        """Drop a corpus of this view, a space of all views, or everything, and free the disk space."""
 
     def close(self) -> None:
-        """Let go of the database. Closing twice is fine."""
+        """Close the database. Closing twice is fine."""
 
 
 class VectorStore(ChunkIndex, Inventory, ChunkWriter, Protocol):
@@ -349,18 +340,18 @@ class Publisher(Protocol):
     """Shares what a build of everything indexed, and withdraws what may not be shared any more."""
 
     def withdraw_hidden(self) -> int:
-        """Before a build: take back what was indexed here and may not be shown any more (private, shunned, gone).
+        """Before a build: withdraw what was indexed here and may not be shown any more (private, shunned, gone).
 
         Returns:
             How many artifacts that were.
 
         Raises:
             SourceError: The source cannot be read.
-            StoreError: They cannot be taken back.
+            StoreError: They cannot be withdrawn.
         """
 
     def withdraw_others(self, hashes: Collection[str], space: Space) -> None:
-        """Take back everything but these artifacts, and what another copy of the source has published.
+        """Withdraw everything but these artifacts, and but what another copy of the source has published.
 
         Raises:
             SourceError: The source cannot be read.
@@ -382,7 +373,6 @@ class Publisher(Protocol):
         Args:
             hashes: Everything that the build indexed.
             changed: Those that it cut anew.
-            space: Where their vectors live.
             revision: What the index is complete at now.
             before: What it was complete at before the build; None when that is not known.
             has_new_vectors: Whether the build embedded anything.
@@ -407,11 +397,7 @@ class TransferStore(Protocol):
         """Everything, by name, in name order. A damaged file comes back as ``Skipped``, never raised."""
 
     def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> TransferCounts:
-        """Store files and withdraw others. What is stored already is left alone, what is not there passed over.
-
-        Args:
-            adds: Content by name; stronger than ``removes``.
-            removes: Names.
+        """Store files and withdraw others, by name; ``adds`` wins. What is so already is left alone.
 
         Raises:
             BlobError: A name that is not of the transfer store.

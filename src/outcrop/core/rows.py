@@ -1,4 +1,4 @@
-"""What crosses the seam between the use cases and a store: rows, batches and what was found."""
+"""What crosses the ports of a store: rows, batches and what was found."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from outcrop.core.model import Chunk, FileState, Kind, MediaNote, Part, RecordNo
 # The two corpora that every index has; they are built together.
 DEFAULT_BUILDERS = ("code", "docs")
 
-# Builder of what came from peers: no build's pruning takes it out, and no corpus can be called so.
+# Builder of what came from peers: no build prunes it, and no corpus can have this name.
 IMPORTED = "@"
 
 
@@ -22,11 +22,8 @@ class Member:
     """One artifact (or one part of it) belonging to a corpus at one path.
 
     Attributes:
-        corpus: The corpus it is found in.
-        builder: The corpus whose build put it there; only that build's pruning takes it out again.
-        hash: The artifact.
-        part: Which part of it; ``Part.WHOLE`` for all but notebooks.
-        path: Where it stands, None for what has no path.
+        builder: The corpus whose build put it there; only that build prunes it.
+        path: None for what has no path.
         kind: What it counts as at that path.
     """
 
@@ -40,13 +37,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class StoredArtifact:
-    """What the store remembers of one artifact.
+    """What the store keeps of one artifact.
 
     Attributes:
         version: ``Ref.version`` when it was read.
-        recipe: Chunker version and format that cut it; another recipe cuts it again.
-        skip: Why nothing of it is indexed, or None.
-        detail: More about ``skip``.
+        recipe: Chunker version and format that cut it; under another recipe it is cut again.
+        skip: Why nothing of it is indexed, or None; ``detail`` says more.
         parts: The parts its chunks have.
     """
 
@@ -79,13 +75,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class RecordEntry:
-    """A caller's record to write.
+    """A caller's record to write; ``entry.ref`` has its hash, kind and path.
 
     Attributes:
-        id: The caller's own name for it.
         project: Slug of its project, empty for this one.
         metadata: JSON object, as text.
-        entry: Its chunks; ``entry.ref`` has its hash, kind and path.
     """
 
     id: str
@@ -96,8 +90,9 @@ class RecordEntry:
 
 @dataclass(frozen=True, slots=True)
 class Upserted:
-    """What writing records did: how many are new, had another content, or stood there word for word; and new chunks
-    that took over a vector."""
+    """What writing records did: how many are new, had another content, or were equal; and new chunks that took over a
+    vector.
+    """
 
     added: int
     changed: int
@@ -111,9 +106,7 @@ class View:
 
     Attributes:
         builders: The corpora whose earlier members are replaced.
-        members: What belongs to them now.
         seen: File states for the next listing.
-        skipped: What was left out.
         worktrees: Every view that still exists; the members of others are dropped.
     """
 
@@ -154,16 +147,13 @@ class Passage:
 
     Attributes:
         id: Chunk id.
-        hash: The artifact.
         project: Slug of its repository, empty for this one.
         kind: Kind at the first path that the filter lets through.
-        paths: Paths at which it stands in this view, the ones that pass the filter first.
+        paths: Paths that it has in this view, the ones that pass the filter first.
         corpora: Corpora it belongs to in this view.
         chunk: The chunk itself; ``start`` and ``end`` are 0, since the store does not keep them.
         siblings: How many chunks the artifact has, this one included.
         version: ``Ref.version`` when its artifact was read; None where no listing of this source named it.
-        record: What the caller said of the record that it is a passage of, or None.
-        media: What is said of the asset that it is a passage of, or None.
     """
 
     id: int
@@ -184,16 +174,10 @@ class InventoryRow:
     """What is stored of one artifact (or one part of it) at one of its places in a view.
 
     Attributes:
-        corpus: The corpus it is found in.
         builder: The corpus whose build put it there.
         project: Slug of its repository, empty for this one.
-        kind: What it counts as there.
-        path: Where it stands, None for what has no path.
-        hash: The artifact.
-        part: Which part of it.
         version: ``Ref.version`` when it was read; None where no listing of this source named it.
-        chunks: How many chunks it has.
-        embedded: How many of them have a vector in the scanned space.
+        embedded: How many of its chunks have a vector in the scanned space.
         characters: Length of their texts.
         bytes: The same in UTF-8; vectors not counted.
     """
@@ -223,7 +207,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """What replacing a view did: artifacts of the store that no view names any more, now gone."""
+    """What replacing a view did: artifacts that no view names any more, now deleted."""
 
     artifacts: int
     chunks: int
@@ -231,13 +215,7 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a write did.
-
-    Attributes:
-        chunks: Chunks added.
-        reused: How many of them took over a vector that was there already.
-        dropped: What no view names any more, now gone.
-    """
+    """What a write did: chunks added, how many of them took over a vector, and what no view names any more."""
 
     chunks: int
     reused: int
@@ -252,7 +230,6 @@ class Embedded:
         chunk: The chunk; its offsets are 0, since the store does not keep them.
         digest: Of the string that is embedded.
         vector: float32 ``[dim]``, L2-normalised; None where it was not embedded yet.
-        media: What is said of the asset that it is a passage of, or None.
     """
 
     chunk: Chunk
@@ -262,12 +239,10 @@ class Embedded:
 
     @property
     def seq(self) -> int:
-        """Ordinal within the artifact."""
         return self.chunk.seq
 
     @property
     def text(self) -> str:
-        """The chunk's text."""
         return self.chunk.text
 
 
@@ -276,14 +251,12 @@ class Project:
     """Where an imported project came from, and how.
 
     Attributes:
-        name: What it is called here.
         type: What the peer is: ``fossil``, ``git``, ``folder``, ``blobs``, or ``python`` for an installed package.
-        peer: Where it is: an absolute path; for a package, that of the interpreter.
+        peer: Absolute path of the peer; for a package, that of the interpreter.
         item: Name of the package; empty for all else.
         kind: What all of it counts as here; None for what it counts as there.
         paths: Patterns of the paths that were wanted; empty for all.
         revision: What it is current to.
-        space: The space of its vectors.
         imported: When it was last read, in seconds since the epoch.
     """
 
@@ -300,7 +273,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class TransferCounts:
-    """What a change of the transfer store did: files written, and files withdrawn."""
+    """Files written to the transfer store, and files withdrawn from it."""
 
     added: int
     removed: int
@@ -312,12 +285,11 @@ ArtifactKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PassageRef:
-    """Where a passage stands.
+    """Where a passage is.
 
     Attributes:
         project: Slug of its repository, empty for this one.
         hash: Its artifact.
-        paths: Every path of it.
         lines: First and last line, 1-based, inclusive (inside the cell for a notebook).
         name: Qualified name or heading trail, or None.
         cell: 0-based cell number in a notebook, else None.
@@ -332,5 +304,4 @@ class PassageRef:
 
     @property
     def artifact(self) -> ArtifactKey:
-        """What it is a passage of."""
         return self.project, self.hash

@@ -35,7 +35,7 @@ from outcrop.search import query
 from outcrop.search.engine import search
 from outcrop.search.fallback import build_command
 from outcrop.search.query import Question
-from outcrop.search.staleness import Freshness
+from outcrop.search.staleness import StalenessCheck
 
 # Hits that are asked for: enough to fill ten files, and to say where an answer came that did not come early.
 HITS = 100
@@ -116,7 +116,7 @@ def evaluate(
             + (f", such as {missing[0].label}" if missing else ""),
             "Paths start at the root of what is indexed; outcrop search --json shows them",
         )
-    freshness = Freshness(store, source)
+    staleness = StalenessCheck(store, source)
     measured: list[_Measured] = []
     embedded: list[EmbeddingCost] = []
     failures: list[FailedEmbedder] = []
@@ -142,7 +142,7 @@ def evaluate(
         not_judged=judged.not_judged,
         embedded=tuple(embedded),
         failures=tuple(failures),
-        stale=freshness.stale() is not None,
+        stale=staleness.result() is not None,
         passed_over=any(each.passed for each in measured),
     )
 

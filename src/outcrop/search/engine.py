@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from outcrop.core.model import Answer, Copy, Filter, Hit, Mode, Space, Stale
-from outcrop.core.protocols import Embedder, Guard, Source, Vector, VectorStore
+from outcrop.core.protocols import Embedder, Source, Vector, VectorStore
 from outcrop.core.rows import Passage, ScoredChunk, State
 from outcrop.errors import BadEmbedding, EmbedderError, IndexMissing, SpaceMismatch, StoreError
 from outcrop.search import parse, query, ranking, spelling
@@ -20,7 +20,7 @@ from outcrop.search.near_duplicates import fold
 from outcrop.search.parse import Reading
 from outcrop.search.query import Question
 from outcrop.search.ranking import Ranked
-from outcrop.search.staleness import Freshness
+from outcrop.search.staleness import StalenessCheck, visible
 from outcrop.text import terms
 
 # Candidates that each half brings to the ranking.
@@ -84,7 +84,7 @@ def _from_index(question: Question, store: VectorStore, source: Source, embedder
         wanted = request.resolve(question.filter, names, source.project)
         state = store.state()
         # Asking where the source is now takes as long as the search; they run side by side.
-        freshness = Freshness(store, source)
+        staleness = StalenessCheck(store, source)
         fixes = spelling.corrections(question.text, store, wanted.kinds)
     if fixes:
         text = spelling.corrected(question.text, fixes)
@@ -105,7 +105,7 @@ def _from_index(question: Question, store: VectorStore, source: Source, embedder
         found = _find(question, query, store, embedder.space, wanted, words)
     passages = shown(source, found.passages)
     if query is None:
-        answer = keyword_answer(question, passages, found.by_words, words, reason, freshness.stale())
+        answer = keyword_answer(question, passages, found.by_words, words, reason, staleness.result())
         return replace(answer, corrected=fixes)
     scores = dict(found.products)
     if found.percent is not None:
@@ -119,7 +119,7 @@ def _from_index(question: Question, store: VectorStore, source: Source, embedder
         ranked = _rank(question, passages, scores, {item.id: item.score for item in found.by_words})
         ways = _ways(found.dense, found.by_words)
     hits = _hits(question, passages, ranked, words, scores, ways)
-    return Answer(question.mode, reason, freshness.stale(), embedder.space.id, tuple(hits), fixes)
+    return Answer(question.mode, reason, staleness.result(), embedder.space.id, tuple(hits), fixes)
 
 
 def _find(
@@ -157,12 +157,8 @@ def _by_words(
 
 
 def shown(source: Source, passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
-    """Without those that were taken from the public since they were indexed."""
-    if not isinstance(source, Guard):
-        return passages
-    versions = {item.hash: item.version for item in passages.values() if item.version and not item.project}
-    hidden = source.withheld(versions)
-    return {id: item for id, item in passages.items() if item.project or item.hash not in hidden}
+    """Without those whose artifact was withdrawn from the public since it was indexed."""
+    return {item.id: item for item in visible(source, passages.values())}
 
 
 def _rank(

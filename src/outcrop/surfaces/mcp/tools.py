@@ -1,7 +1,6 @@
-"""The tools: what each takes, what it says of itself, and what it does. Listing them imports nothing heavy.
+"""The tools: what each takes, what it says of itself, and what it does.
 
-Of each tool one function: its keyword-only parameters are the arguments, their annotations schema and check, its
-docstring what an agent reads when it decides what to call. Every session pays for these words, so they are few.
+Every session pays for the words of a tool's docstring and arguments, so they are few.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StrictBool, StrictInt
 
-from outcrop.app.warm_index import Service
+from outcrop.app.warm_index import WarmIndex
 from outcrop.core.model import Answer, Kind, Mode
 from outcrop.core.schema import Operation
 from outcrop.surfaces.mcp import passages
@@ -32,7 +31,7 @@ Names = str | list[str] | None
 
 
 def semantic_search(
-    service: Service,
+    service: WarmIndex,
     *,
     query: Annotated[
         str, Field(description="what you look for, in a phrase or a question", min_length=1, max_length=LONGEST_QUERY)
@@ -60,7 +59,7 @@ def semantic_search(
 
 
 def read_passage(
-    service: Service,
+    service: WarmIndex,
     *,
     path: Annotated[str | None, Field(description="path of a hit, also with its lines: src/a.py:10-40")] = None,
     content_hash: Annotated[
@@ -80,12 +79,12 @@ def read_passage(
     working tree: wiki pages, tickets, another revision, another project, cells of notebooks. Only what is indexed can
     be read, at most 400 lines a call; the first line of the answer says which they are and how many there are.
     """
-    place = passages.Place(path, content_hash, project, cell, first_line, last_line, around)
-    passage = passages.read(service.index(), place)
+    request = passages.PassageRequest(path, content_hash, project, cell, first_line, last_line, around)
+    passage = passages.read(service.index(), request)
     return ToolResult(asdict(passage), passage_text(passage))
 
 
-def index_status(service: Service) -> ToolResult:
+def index_status(service: WarmIndex) -> ToolResult:
     """Say what semantic_search has to search: kinds, corpora and projects with their sizes, whether the index is
     complete and current, and whether the model is loaded. Call it when an answer says stale or keyword, or before you
     filter.
@@ -128,11 +127,7 @@ TOOLS: Mapping[str, Operation] = {
 
 
 def listed(structured: bool) -> list[dict[str, Any]]:
-    """Every tool as the protocol lists it.
-
-    Args:
-        structured: Whether answers have an object beside the text.
-    """
+    """Every tool as the protocol lists it; ``structured``: with the schema of the object beside the text."""
     return [
         {
             "name": tool.name,

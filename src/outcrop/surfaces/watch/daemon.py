@@ -16,8 +16,8 @@ from typing import Any
 
 from outcrop.app import watch_lock
 from outcrop.app.index import Index
-from outcrop.app.update import forgotten, is_behind, update
-from outcrop.app.watch_lock import UPDATING, WAITING, WATCHING, Heartbeat
+from outcrop.app.update import is_stale, unmanaged_corpora, update
+from outcrop.app.watch_lock import UPDATING, WAITING, WATCHING, WatchNote
 from outcrop.config.settings import REPOSITORY_FILE, user_file
 from outcrop.core.reports import Progress, Watcher
 from outcrop.errors import EgressRefused, NotARepository, OutcropError, SourceLocked, StoreLocked
@@ -116,7 +116,7 @@ class _Session:
         patient: Whether to wait for consent; at the beginning its lack is final.
     """
 
-    def __init__(self, index: Index, pulse: Heartbeat, tell: Tell, show: Show, patient: bool) -> None:
+    def __init__(self, index: Index, pulse: WatchNote, tell: Tell, show: Show, patient: bool) -> None:
         self._index = index
         self._pulse = pulse
         self._tell = tell
@@ -190,11 +190,11 @@ class _Session:
         """Bring the index up to date if it is behind. Returns in how many seconds to try again, None if all is well."""
         try:
             began = time.perf_counter()
-            behind = is_behind(self._index)
+            behind = is_stale(self._index)
             self._cost = time.perf_counter() - began
             if behind:
                 self._update()
-            left = forgotten(self._index)
+            left = unmanaged_corpora(self._index)
         except (StoreLocked, SourceLocked):
             return BUSY_RETRY
         except EgressRefused as error:

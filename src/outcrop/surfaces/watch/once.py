@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 
 from outcrop.app import watch_lock
 from outcrop.app.index import Index
-from outcrop.app.update import Update, is_behind, update
+from outcrop.app.update import Update, is_stale, update
 from outcrop.core.reports import Progress
 from outcrop.errors import SourceLocked, StoreLocked
 from outcrop.surfaces.render import counted, duration
@@ -48,8 +48,8 @@ def update_once(index: Index, progress: Callable[[Progress], None], *, if_indexe
     if (other := watch_lock.read(index.store)) is not None:
         reason = f"process {other.process} is watching this and keeps it current"
         return Result(reason, {"updated": False, "reason": reason})
-    waiting_room, turn = (watch_lock.small_file(index.store, suffix) for suffix in (".next", ".turn"))
-    watch_lock.make_room(turn, index.store)
+    waiting_room, turn = (watch_lock.state_file(index.store, suffix) for suffix in (".next", ".turn"))
+    watch_lock.make_folder(turn, index.store)
     with ExitStack() as stack:
         try:
             waiting = stack.enter_context(FileLock(waiting_room, timeout=0))
@@ -72,7 +72,7 @@ def _update(index: Index, progress: Callable[[Progress], None]) -> Update | None
     until = time.monotonic() + PATIENCE
     while True:
         try:
-            return update(index, progress) if is_behind(index) else None
+            return update(index, progress) if is_stale(index) else None
         except (StoreLocked, SourceLocked):
             if time.monotonic() > until:
                 raise

@@ -9,7 +9,7 @@ from outcrop.app import documents
 from outcrop.app.catalog import Catalog, catalog
 from outcrop.app.documents import Document
 from outcrop.app.index import Index
-from outcrop.app.warm_index import Service
+from outcrop.app.warm_index import WarmIndex
 from outcrop.core.model import Answer, Kind, Mode, Stale
 from outcrop.errors import StoreError, UnknownCorpus, UnknownKind, UnknownProject
 from outcrop.stores.sqlite import inventory
@@ -86,7 +86,7 @@ class Site:
 
     def __init__(self, index: Index, patience: float = PATIENCE) -> None:
         self.index = index
-        self._service = Service(lambda: index, keeps=False, patience=patience)
+        self._service = WarmIndex(lambda: index, closes=False, timeout=patience)
         self._shelved: tuple[tuple[str, Reader], Facets] | None = None
 
     @property
@@ -143,7 +143,7 @@ class Site:
 
     def read(self, reader: Reader, *, path: str | None, hash: str | None, project: str) -> Document:
         """One artifact, if it is indexed and the reader may see it."""
-        return documents.read(self.index, path=path, hash=hash, project=project, kinds=reader.kinds)
+        return documents.read(self.index, path=path, content_hash=hash, project=project, kinds=reader.kinds)
 
     def catalog(self, reader: Reader) -> Catalog:
         """What is indexed, counting only what the reader may see."""

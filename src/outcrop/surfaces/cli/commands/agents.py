@@ -140,7 +140,7 @@ class _Call:
 @click.option(
     "--timeout",
     type=float,
-    default=rag_context.SECONDS,
+    default=rag_context.TIMEOUT,
     show_default=True,
     metavar="SECONDS",
     help="Return by then with what there is.",

@@ -100,7 +100,7 @@ def passage(
         Name | None,
         Field(alias="hash", description="its content address; decides between several at one path", max_length=128),
     ] = None,
-    project: Annotated[str, Field(description="its project; empty for this one", max_length=LONGEST_NAME)] = "",
+    project: Annotated[str, Field(description="slug of its project; empty for this one", max_length=LONGEST_NAME)] = "",
     lines: Annotated[str, Field(description="12 or 12-40; empty for everything", max_length=20)] = "",
     around: Annotated[StrictInt, Field(description="lines more, above and below", ge=0, le=MOST_AROUND)] = 0,
     cell: Annotated[

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from outcrop.app.documents import Block, Document
 from outcrop.surfaces.render import Line, harmless_line, passage
 from outcrop.surfaces.web.http import Request, Response, parse_query
-from outcrop.surfaces.web.pages import excerpts, highlight
+from outcrop.surfaces.web.pages import highlight
 from outcrop.surfaces.web.pages.cards import place_parts
 from outcrop.surfaces.web.pages.excerpts import excerpt_of, parse_lines
 from outcrop.surfaces.web.pages.highlight import Shown, reads_as_prose
@@ -105,7 +105,7 @@ def _parts(document: Document, lines: tuple[int, int] | None, cell: int, wanted:
     found = []
     for block in document.blocks:
         here = cell in (-1, block.cell) or block.cell is None
-        every = excerpts.split(block.text)
+        every = block.lines
         start = 0
         if lines is not None and here and lines[0] - block.first_line > MOST_LINES - ABOVE:
             start = max(0, min(lines[0] - block.first_line, len(every)) - ABOVE)
