@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt
+from pydantic_core import to_jsonable_python
 
 from outcrop import chunking
 from outcrop.app import index as app
 from outcrop.app.index import Index
 from outcrop.core import model
 from outcrop.core.model import Kind, Mode
+from outcrop.core.reports import BuildReport, Status, UpsertReport
 from outcrop.core.schema import CONFIG, Operation
 from outcrop.embedders import check
 from outcrop.errors import FormatError, UsageError
@@ -68,7 +69,7 @@ def embed(
         "space": embedder.space.id,
         "dim": embedder.space.dim,
         "address": embedder.address,
-        "vectors": [[float(number) for number in row] for row in made],
+        "vectors": made.tolist(),
     }
 
 
@@ -92,7 +93,7 @@ def _cut(index: Index, document: DocumentFields) -> dict[str, Any]:
         chunks = chunking.chunk(document.text, path, kind)
     except FormatError as error:
         return made | {"error": error.what}
-    return made | {"chunks": [asdict(each) for each in chunks]}
+    return made | {"chunks": chunks}
 
 
 def build(
@@ -108,14 +109,14 @@ def build(
         StrictBool, Field(description="forget what this corpus's builds put in and the list no longer names")
     ] = True,
     rebuild: Annotated[StrictBool, Field(description="drop everything first and embed it all again")] = False,
-) -> dict[str, Any]:
+) -> BuildReport:
     """Bring a corpus up to date: the paths that are named are the corpus, what is unchanged is left alone.
 
     Returns ``revision``, the counts ``added``, ``unchanged``, ``removed``, ``chunks``, ``embedded``, ``reused``,
     ``characters`` and ``cut``, ``skipped`` (each with ``path``, ``reason`` and ``detail``), ``seconds`` and
     ``complete``.
     """
-    return _fields(index.build(corpus=corpus, paths=paths, prune=prune, rebuild=rebuild))
+    return index.build(corpus=corpus, paths=paths, prune=prune, rebuild=rebuild)
 
 
 def upsert(
@@ -123,22 +124,22 @@ def upsert(
     *,
     records: Annotated[list[RecordFields], Field(description="texts of the caller's own")],
     corpus: Annotated[str, Field(description="the corpus that they are found in")] = "records",
-) -> dict[str, Any]:
+) -> UpsertReport:
     """Put records in, or replace those of the same id; what did not change is not embedded again.
 
     Returns the counts ``added``, ``changed``, ``unchanged``, ``embedded``, ``reused`` and ``characters``, and
     ``seconds``.
     """
-    return _fields(index.upsert([model.Record(**dict(record)) for record in records], corpus=corpus))
+    return index.upsert([model.Record(**dict(record)) for record in records], corpus=corpus)
 
 
-def index_status(index: Index) -> dict[str, Any]:
+def index_status(index: Index) -> Status:
     """Say what is indexed, where, and how current it is. Sends nothing, loads no model.
 
     Returns what ``outcrop status --json`` prints: ``collections`` with their sizes, ``stale``, ``complete``, ``space``,
     ``embedder`` and ``address`` among others.
     """
-    return _fields(index.status())
+    return index.status()
 
 
 def query(
@@ -160,7 +161,7 @@ def query(
     answers = index.query(
         texts, corpus=corpus, kind=kind, project=project, path=path, k=k, min_score=min_score, mode=mode
     )
-    return {"answers": [_fields(answer) for answer in answers]}
+    return {"answers": answers}
 
 
 def clear(
@@ -184,21 +185,21 @@ def clear(
     return {"freed": index.clear(corpus=corpus, space=space), "removed": 0}
 
 
-def embedder_status(index: Index) -> dict[str, Any]:
+def embedder_status(index: Index) -> check.EmbedderStatus:
     """Say which embedder is set and where it sends text. Sends nothing.
 
     Returns ``space``, ``model``, ``dim``, ``max_tokens``, ``address``, ``leaves``, ``allowed``, ``token`` (its name)
     and ``proxy``.
     """
-    return _fields(check.status(index.embedder))
+    return check.status(index.embedder)
 
 
-def embedder_test(index: Index) -> dict[str, Any]:
-    """Embed four sentences of its own in one real call, and tell whether meaning brings two of them together.
+def embedder_test(index: Index) -> check.EmbedderTest:
+    """Embed four test sentences in one real call, and say whether meaning brings two of them together.
 
     Returns ``space``, ``address``, ``seconds``, ``dim``, ``norm``, ``near``, ``far`` and ``understands``.
     """
-    return _fields(check.test(index.embedder))
+    return check.test(index.embedder)
 
 
 def probe(
@@ -207,13 +208,13 @@ def probe(
     notebook: Annotated[str | None, Field(description="an .ipynb file; null for the bundled one")] = None,
     question: Annotated[str | None, Field(description="worded unlike its answer")] = None,
     expected: Annotated[str | None, Field(description="a piece of the cell that answers it")] = None,
-) -> dict[str, Any]:
+) -> Any:
     """Ask one notebook a question through the shipped query, with every embedder that is available.
 
     Returns ``question``, ``expected``, ``cell``, ``cells``, ``columns`` (one an embedder), ``control`` (the same words
     by keyword) and ``passed``.
     """
-    return _fields(index.probe(None if notebook is None else Path(notebook), question, expected))
+    return index.probe(None if notebook is None else Path(notebook), question, expected)
 
 
 # Every capability by its name.
@@ -256,22 +257,6 @@ def call(
         raise UsageError(f"there is no capability {name!r}", f"There is: {', '.join(REGISTRY)}")
     arguments = capability.check(args or {})
     if index is not None:
-        return capability.function(index, **arguments)
+        return to_jsonable_python(capability.function(index, **arguments))
     with app.open(directory) as opened:
-        return capability.function(opened, **arguments)
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    """A dataclass as a JSON object."""
-    return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-
-
-def _plain(value: Any) -> Any:
-    """Dataclasses and tuples as JSON has them."""
-    if hasattr(value, "__dataclass_fields__"):
-        return _fields(value)
-    if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple | frozenset):
-        return [_plain(each) for each in value]
-    return str(value) if isinstance(value, Path | Kind | Mode) else value
+        return to_jsonable_python(capability.function(opened, **arguments))

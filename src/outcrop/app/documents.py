@@ -74,7 +74,7 @@ class Document:
         paths: Every path that it has, ``path`` first.
         project: Slug of its repository; empty for this one.
         state: ``indexed``: word for word what was indexed. ``changed``: it changed since, and this is how it is now.
-            ``stored``: the source cannot give it (a record, another project, a file that is gone), so these are the
+            ``stored``: the source cannot give it (a record, another project, a deleted file), so these are the
             passages that the index holds, without what is between them.
     """
 

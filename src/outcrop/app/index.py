@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from outcrop.app import maintenance
 from outcrop.config.settings import Settings, load_settings
 from outcrop.core.model import Answer, Record
+from outcrop.core.names import check_corpus
 from outcrop.core.protocols import Embedder, Source
 from outcrop.core.reports import (
     BuildReport,
@@ -25,8 +25,10 @@ from outcrop.core.reports import (
 )
 from outcrop.embedders.factory import is_model, make_embedder, other
 from outcrop.errors import OutcropError, UsageError
-from outcrop.search.engine import search
+from outcrop.search.engine import search, search_all
 from outcrop.search.query import Choice, Question, filter_of, mode_of
+from outcrop.sources.discover import find_root, open_source
+from outcrop.sources.options import Options, own_files
 from outcrop.stores.sqlite.store import SqliteStore
 from outcrop.transfer import service
 
@@ -65,10 +67,6 @@ def open(
         UsageError: ``branch`` outside a Fossil repository.
         BadConfig: A setting is wrong.
     """
-    # Imported here: reading settings and finding the source is not needed to look at the class.
-    from outcrop.sources.discover import find_root, open_source
-    from outcrop.sources.options import Options, own_files
-
     found = find_root(Path(path), rev, branch)
     if not isinstance(settings, Settings):
         settings = load_settings(found.root, settings)
@@ -100,9 +98,7 @@ class Index:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -158,9 +154,6 @@ class Index:
         min_score: float | None = None,
     ) -> list[Answer]:
         """Answer several questions, embedded in one call. Otherwise as :meth:`search`, one answer a question."""
-        # Imported here: a single question starts sooner without it.
-        from outcrop.search.engine import search_all
-
         wanted = filter_of(kind, project, corpus, path)
         questions = [Question(text, mode_of(mode), k, wanted, min_score) for text in texts]
         return search_all(questions, self.store, self.source, self.embedder, self._search_files)
@@ -215,7 +208,7 @@ class Index:
         progress: Callable[[Progress], None] | None = None,
         rebuild: bool = False,
     ) -> BuildReport:
-        """Bring the index up to date: chunk and embed what is new or changed, drop what is gone.
+        """Bring the index up to date: chunk and embed what is new or changed, drop what was deleted.
 
         Args:
             corpus: A custom corpus; None for ``code`` and ``docs``, which hold everything there is.
@@ -228,7 +221,7 @@ class Index:
         Raises:
             UsageError: A corpus without paths or the other way round, or a path outside of the source.
             StoreLocked: Another process is building.
-            EmbedderError: What was done so far is kept; the next build goes on.
+            EmbedderError: What was done so far is kept; the next build continues.
             StoreError: The index cannot be written.
         """
         # Imported here: a search never chunks.
@@ -315,10 +308,8 @@ class Index:
 
         Raises:
             UsageError: One of them is not valid; nothing is stored then.
-            StoreLocked: Another process is writing.
             EmbedderError: The records are stored; the next call embeds what is left.
         """
-        from outcrop.core.names import check_corpus
         from outcrop.indexing.upsert import upsert
 
         return upsert(records, check_corpus(corpus), self.store, self.embedder)

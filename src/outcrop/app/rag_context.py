@@ -69,35 +69,15 @@ def rag_context(
         logged. It never raises, and never asks whether text may leave the machine: a prompt goes only to an address
         that was allowed before.
     """
-    return related(
-        prompt,
-        k,
-        index=index,
-        directory=directory,
-        tokens=tokens,
-        timeout=timeout,
-        min_score=min_score,
-        settings=settings,
-    ).text
+    return related(ContextRequest(prompt, k, index, directory, tokens, timeout, min_score, settings)).text
 
 
-def related(
-    prompt: str,
-    k: int = 3,
-    *,
-    index: Index | None = None,
-    directory: str | os.PathLike[str] = ".",
-    tokens: int | None = None,
-    timeout: float = TIMEOUT,
-    min_score: float | None = None,
-    settings: Settings | Mapping[str, object] | None = None,
-) -> Context:
+def related(request: ContextRequest) -> Context:
     """What :func:`rag_context` returns, with its length, mode and sources."""
     try:
-        if not prompt.strip():
+        if not request.prompt.strip():
             return NO_CONTEXT
-        task = _Task(prompt, k, tokens, min_score, index, directory, settings, timeout)
-        return within(timeout, task.by_meaning, task.by_words) or NO_CONTEXT
+        return within(request.timeout, request.by_meaning, request.by_words) or NO_CONTEXT
     except Exception as error:  # no error may stop the turn
         _log(error)
         return NO_CONTEXT
@@ -164,15 +144,17 @@ def _log(error: Exception) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
+class ContextRequest:
+    """The arguments of :func:`rag_context`."""
+
     prompt: str
-    k: int
-    tokens: int | None
-    min_score: float | None
-    index: Index | None
-    directory: str | os.PathLike[str]
-    settings: Settings | Mapping[str, object] | None
-    timeout: float
+    k: int = 3
+    index: Index | None = None
+    directory: str | os.PathLike[str] = "."
+    tokens: int | None = None
+    timeout: float = TIMEOUT
+    min_score: float | None = None
+    settings: Settings | Mapping[str, object] | None = None
 
     def by_meaning(self) -> Context:
         # Imported here, as below: importing takes time, which the caller limits.

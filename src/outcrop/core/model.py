@@ -79,9 +79,7 @@ class Ref:
         hash: Content address, lower-case hex: the git blob id, SHA3-256 of the bytes, or a ticket's uuid.
         path: With ``/``; None for what has no path (tickets).
         version: Digest of every input read for it; equals ``hash`` unless it depends on more than its own bytes.
-        size: Bytes, where the source knows them without reading.
-        transcript: Of a media manifest: the file whose text is that of the asset. ``version`` then names both hashes,
-            the manifest's and the transcript's, with ``+`` between them.
+        transcript: Of a media manifest: the file with the asset's text. ``version`` is then ``manifest+text``.
     """
 
     hash: str
@@ -131,13 +129,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What a file looked like when it was last hashed, so that an untouched one is not read again.
-
-    Attributes:
-        mtime_ns: When it last changed in any way, ns since the epoch; -1 when that was too recent to be trusted.
-        inode: 0 where the platform has none.
-        hash: The content address it had then.
-    """
+    """A file when it was last hashed. ``mtime_ns`` is -1 when too recent to be trusted, ``inode`` 0 without inodes."""
 
     size: int
     mtime_ns: int
@@ -152,7 +144,6 @@ class Listing:
     Attributes:
         revision: What the listing is current to; equal strings mean nothing changed.
         refs: The artifacts, in path order. One hash may have several paths.
-        skipped: What was left out before reading.
         seen: Per path, the file state behind each hash that was computed from bytes; input of the next listing.
     """
 
@@ -171,12 +162,10 @@ class Chunk:
     Attributes:
         seq: Ordinal within the artifact, from 0, without gaps.
         text: Exactly ``artifact.text[start:end]``.
-        first_line: 1-based line of ``start``.
-        last_line: 1-based line of the last character that is not a newline.
+        first_line: 1-based line of ``start``; ``last_line`` is that of the last character that is not a newline.
         name: Qualified name of the definition (``Flask.run``) or heading trail (``Install > From source``), or None.
-        cell: 0-based cell number in a notebook, else None.
-        cell_id: The cell's own id, where the notebook gives it one (since nbformat 4.5).
-        seconds: When it is said, from and to, in seconds from the beginning; None for all but timed transcripts.
+        cell: 0-based cell number in a notebook, else None; ``cell_id`` where the notebook has one (since nbformat 4.5).
+        seconds: When it is said, from and to; None for all but timed transcripts.
     """
 
     seq: int
@@ -243,14 +232,7 @@ EVERYTHING = Filter()
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A text of the caller, which belongs to no file.
-
-    Attributes:
-        id: The caller's name for it, unique in its corpus.
-        path: A path to be shown and filtered by, or None.
-        project: Slug of the project it belongs to; empty for this one.
-        metadata: Any JSON object; comes back in hits.
-    """
+    """A text of the caller, which belongs to no file. Hits return its ``id``, unique in a corpus, and ``metadata``."""
 
     id: str
     text: str

@@ -61,8 +61,7 @@ class Source(Protocol):
         """The folder that paths are relative to."""
 
     @property
-    def project(self) -> str:
-        """Slug of the repository."""
+    def project(self) -> str: ...
 
     @property
     def worktree(self) -> str:
@@ -70,7 +69,7 @@ class Source(Protocol):
 
     @property
     def rules(self) -> str:
-        """The settings that decide whether an artifact is read; under other rules each one is judged again."""
+        """The settings that decide whether an artifact is read; under other rules each is checked again."""
 
     def worktrees(self) -> frozenset[str]:
         """Every view of the store that still exists, this one included."""
@@ -168,8 +167,7 @@ class ChunkIndex(Protocol):
     def progress(self, space: Space, where: Filter = EVERYTHING) -> tuple[int, int]:
         """Chunks of this view with a vector in that space, and all chunks of this view."""
 
-    def names(self) -> Names:
-        """What filters may name."""
+    def names(self) -> Names: ...
 
     def nearest(self, query: Vector, k: int, where: Filter) -> Sequence[ScoredChunk]:
         """The chunks of the scanned space nearest to the query, best first, exact."""
@@ -196,7 +194,7 @@ class ChunkIndex(Protocol):
         """Vectors of chunks in the scanned space, where there are any."""
 
     def passages(self, ids: Sequence[int], where: Filter) -> Mapping[int, Passage]:
-        """Chunks by id; ids that are gone are missing."""
+        """Chunks by id, without those that no longer exist."""
 
 
 class Inventory(Protocol):
@@ -229,8 +227,7 @@ class Inventory(Protocol):
     def skipped(self) -> Sequence[Skipped]:
         """What this view's last build left out."""
 
-    def collections(self) -> Sequence[CollectionStatus]:
-        """One line a corpus of this view."""
+    def collections(self) -> Sequence[CollectionStatus]: ...
 
     def holdings(self) -> Sequence[InventoryRow]:
         """Every artifact of this view at each of its places."""
@@ -387,8 +384,7 @@ class Publisher(Protocol):
 class TransferStore(Protocol):
     """Keeps transfer blobs where they can travel. Names are whole: ``vec/HASH.bin``, ``vec/space.json``."""
 
-    def names(self) -> frozenset[str]:
-        """What is there."""
+    def names(self) -> frozenset[str]: ...
 
     def read(self, name: str) -> bytes | Skipped | None:
         """One file; None when it is not there."""

@@ -27,19 +27,13 @@ class CollectionStatus:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What a build did.
+    """What a build did. ``chunks`` is how many the corpus now has, ``complete`` False if the build stopped early.
 
     Attributes:
-        revision: What the index is now current to.
-        added: Artifacts that were not in the index, or changed.
-        chunks: Chunks the corpus now has.
-        embedded: Chunks that went through the model in this build.
+        embedded: Chunks that went through the model in this build, with ``characters``.
         reused: New chunks whose vector was already there.
-        characters: Characters that went through the model.
         cut: Passages that were longer than the embedder reads, so that it read their beginning only.
-        complete: False if the build stopped early; what was done is kept.
         shared: Transfer blobs that were written for other copies of the repository.
-        withdrawn: Transfer blobs that were withdrawn.
     """
 
     revision: str
@@ -63,8 +57,6 @@ class ImportReport:
     """What an import did.
 
     Attributes:
-        revision: What the source is at.
-        space: Id of the space that was imported, which is the one that is searched now.
         artifacts: Artifacts that are in the index now, with ``chunks``.
         imported: Vectors that came from blobs.
         missing: Chunks that no blob has a vector for; the next build embeds them.
@@ -85,11 +77,9 @@ class ImportReport:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """An exchange with another copy of the repository.
+    """An exchange of blobs with another copy of the repository.
 
     Attributes:
-        sent: Blobs that it took.
-        received: Blobs that came from it.
         refused: Whether it has other blobs than ours, and takes none from this user.
         withdrawn: Blobs that it deleted, because what they belong to is gone.
         withheld: Artifacts that were not sent, because it has not got the commits that they are in.
@@ -104,14 +94,7 @@ class SyncReport:
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What an export did.
-
-    Attributes:
-        where: Folder, repository file or git ref that holds the vectors.
-        artifacts: Artifacts whose vectors are there now.
-        written: Blobs that were missing or different.
-        withdrawn: Blobs that were deleted.
-    """
+    """What an export did; ``where`` is the folder, repository file or git ref that holds the vectors."""
 
     where: str
     artifacts: int
@@ -127,8 +110,7 @@ class NormaliseReport:
     Attributes:
         vectors: Stored vectors that had another length than 1.
         dropped: Stored vectors that had no direction at all; the next build makes them again.
-        blobs: Blobs that were rewritten.
-        refused: Blobs that cannot be read, and why; they are left as they are.
+        blobs: Blobs that were rewritten; those in ``refused`` cannot be read and are left as they are.
     """
 
     vectors: int
@@ -141,15 +123,7 @@ class NormaliseReport:
 
 @dataclass(frozen=True, slots=True)
 class UpsertReport:
-    """What storing a caller's records did.
-
-    Attributes:
-        changed: Records that had another text, kind, path, project or metadata.
-        embedded: Chunks that went through the model.
-        reused: New chunks whose vector was already there.
-        characters: Characters that went through the model.
-        cut: Passages that were longer than the embedder reads, so that it read their beginning only.
-    """
+    """What storing a caller's records did; the last five fields as in :class:`BuildReport`."""
 
     added: int
     changed: int
@@ -167,7 +141,7 @@ class Progress:
 
     Attributes:
         phase: ``listing``, ``chunking``, ``embedding`` or ``writing``.
-        total: Units to do, 0 while unknown.
+        total: 0 while unknown.
         characters: Characters that went through this phase so far.
     """
 
@@ -182,11 +156,8 @@ class Plan:
     """What a build would do: ``index --dry-run``.
 
     Attributes:
-        artifacts: Everything that would be in the index.
-        new: How many of them are not in it yet, or changed.
-        texts: Passages that would go through the embedder (texts that have a vector are not counted).
-        characters: Characters of these passages.
-        space: The embedder's space id.
+        artifacts: Everything that would be in the index; ``new`` of them are not yet, or changed.
+        texts: Passages that would go through the embedder, with ``characters``; known texts are not counted.
         address: Where the text would go; None when it stays on this machine.
     """
 
@@ -213,11 +184,9 @@ class Watcher:
     """A running ``outcrop watch``, as it last described itself. Times are seconds since the epoch.
 
     Attributes:
-        process: Its process id.
         how: How it learns of changes.
         state: ``watching``, ``updating``, or ``waiting`` after something failed.
         reason: What failed, or why it does not learn of changes by events; None when all is well.
-        retry: When it tries again; None unless it waits.
         updated: When it last updated the index; None when it has not yet.
     """
 
@@ -236,14 +205,10 @@ class ProjectReport:
 
     Attributes:
         type: ``fossil``, ``git``, ``folder``, ``blobs`` or ``python``.
-        peer: Where it came from.
         item: The package, of ``python``.
-        artifacts: Artifacts that it has now, with ``chunks``.
-        added: Artifacts that were read, because they are new or changed.
+        artifacts: Artifacts that it has now, with ``chunks``; ``added`` of them are new or changed.
         embedded: Passages that went through the model; always 0 for a peer with an index of its own.
-        reused: New passages whose vector was here already.
         replaced: The project that it replaced, an older version of the same package; empty for none.
-        skipped: What could not be read, and why.
     """
 
     name: str
@@ -292,20 +257,12 @@ class Status:
     """What is indexed, where, and how current it is.
 
     Attributes:
-        source: ``folder``, ``git`` or ``fossil``.
-        root: The folder that paths are relative to.
-        store: Path of the database.
-        bytes: Size of the database on disk.
         revision: What the index is current to, None when it was never completed.
         current: What the source is at now.
         complete: Share of chunks that have a vector in the space that is searched, 0 to 1.
         writer: Whether another process is building right now.
-        space: The space that search scans, None without an index.
-        embedder: The configured embedder's space id.
+        space: The space that search scans, None without an index; ``embedder`` is the configured one.
         address: Where the configured embedder sends text, None when it sends none.
-        collections: One line a corpus.
-        spaces: Every space with vectors in the store.
-        skipped: What the last build left out and why.
         projects: What was imported from peers, which were not asked.
     """
 
@@ -337,7 +294,6 @@ class Context:
     Attributes:
         text: The block; empty where no passage bears on the prompt.
         tokens: Its length as the bundled tokenizer counts.
-        mode: How the passages were found; None for none.
         reason: Why ``mode`` is not ``hybrid``.
         hits: The passages, in the order of the block.
     """

@@ -21,10 +21,7 @@ IMPORTED = "@"
 class Member:
     """One artifact (or one part of it) belonging to a corpus at one path.
 
-    Attributes:
-        builder: The corpus whose build put it there; only that build prunes it.
-        path: None for what has no path.
-        kind: What it counts as at that path.
+    ``builder`` is the corpus whose build put it there; only that build prunes it. ``kind`` is what it counts as there.
     """
 
     corpus: str
@@ -75,12 +72,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class RecordEntry:
-    """A caller's record to write; ``entry.ref`` has its hash, kind and path.
-
-    Attributes:
-        project: Slug of its project, empty for this one.
-        metadata: JSON object, as text.
-    """
+    """A caller's record to write; ``entry.ref`` has its hash, kind and path, ``metadata`` is a JSON object as text."""
 
     id: str
     project: str
@@ -102,12 +94,9 @@ class Upserted:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Everything one build says about what belongs where; replaces what that builder said before.
+    """Everything one build says about what belongs where; replaces what these ``builders`` said before.
 
-    Attributes:
-        builders: The corpora whose earlier members are replaced.
-        seen: File states for the next listing.
-        worktrees: Every view that still exists; the members of others are dropped.
+    ``seen`` is for the next listing; ``worktrees`` are all views that still exist, the members of others are dropped.
     """
 
     builders: Sequence[str]
@@ -146,11 +135,8 @@ class Passage:
     """A stored chunk as an answer needs it.
 
     Attributes:
-        id: Chunk id.
-        project: Slug of its repository, empty for this one.
         kind: Kind at the first path that the filter lets through.
         paths: Paths that it has in this view, the ones that pass the filter first.
-        corpora: Corpora it belongs to in this view.
         chunk: The chunk itself; ``start`` and ``end`` are 0, since the store does not keep them.
         siblings: How many chunks the artifact has, this one included.
         version: ``Ref.version`` when its artifact was read; None where no listing of this source named it.
@@ -171,15 +157,12 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class InventoryRow:
-    """What is stored of one artifact (or one part of it) at one of its places in a view.
+    """What is stored of one artifact (or one part of it) at one of its paths in a view.
 
     Attributes:
-        builder: The corpus whose build put it there.
-        project: Slug of its repository, empty for this one.
         version: ``Ref.version`` when it was read; None where no listing of this source named it.
         embedded: How many of its chunks have a vector in the scanned space.
-        characters: Length of their texts.
-        bytes: The same in UTF-8; vectors not counted.
+        characters: Length of their texts; ``bytes`` the same in UTF-8, vectors not counted.
     """
 
     corpus: str
@@ -224,13 +207,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embedded:
-    """A stored chunk of one artifact as the transfer store takes it.
-
-    Attributes:
-        chunk: The chunk; its offsets are 0, since the store does not keep them.
-        digest: Of the string that is embedded.
-        vector: float32 ``[dim]``, L2-normalised; None where it was not embedded yet.
-    """
+    """A stored chunk as the transfer store takes it; ``vector`` is float32 ``[dim]``, L2-normalised, or None."""
 
     chunk: Chunk
     digest: bytes
@@ -252,11 +229,9 @@ class Project:
 
     Attributes:
         type: What the peer is: ``fossil``, ``git``, ``folder``, ``blobs``, or ``python`` for an installed package.
-        peer: Absolute path of the peer; for a package, that of the interpreter.
-        item: Name of the package; empty for all else.
+        peer: Absolute path of the peer; for a package, that of the interpreter, and ``item`` is its name.
         kind: What all of it counts as here; None for what it counts as there.
         paths: Patterns of the paths that were wanted; empty for all.
-        revision: What it is current to.
         imported: When it was last read, in seconds since the epoch.
     """
 
@@ -285,15 +260,7 @@ ArtifactKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PassageRef:
-    """Where a passage is.
-
-    Attributes:
-        project: Slug of its repository, empty for this one.
-        hash: Its artifact.
-        lines: First and last line, 1-based, inclusive (inside the cell for a notebook).
-        name: Qualified name or heading trail, or None.
-        cell: 0-based cell number in a notebook, else None.
-    """
+    """Where a passage is. Lines are 1-based and inclusive, in a notebook inside the cell, which counts from 0."""
 
     project: str
     hash: str

@@ -103,7 +103,7 @@ class Operation:
         # An unknown name first: it often is a missing one, misspelt.
         every = sorted(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
         errors = [(_location(each["type"], each["loc"]), each) for each in every]
-        # A union reports each of its branches: the one that goes deepest names what is wrong inside.
+        # A union reports each of its branches: the deepest one names what is wrong inside.
         location = max((at for at, _ in errors if at[0] == errors[0][0][0]), key=len)
         found = [each for at, each in errors if at == location]
         kind, value, context = found[0]["type"], found[0]["input"], found[0].get("ctx", {})

@@ -50,7 +50,7 @@ def visible(source: Source, items: Iterable[T]) -> list[T]:
 
 
 class StalenessCheck:
-    """Finds out, in the background, whether the source moved on since the index was built."""
+    """Finds out, in the background, whether the source changed since the index was built."""
 
     def __init__(self, store: VectorStore, source: Source) -> None:
         self._revisions = store.revisions()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import outcrop
@@ -27,6 +27,9 @@ HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 # The version whose every request names the client, and which begins with ``server/discover``.
 ENVELOPE_VERSION = "2026-07-28"
 
+# Read without an import, which would wait for those of the SDK.
+TOOLS_FILE = Path(__file__).with_name("tools.json")
+
 _KEY = "io.modelcontextprotocol/"
 _SERVER = {"name": "outcrop", "title": "Outcrop", "version": outcrop.__version__}
 _CAPABILITIES = {"tools": {"listChanged": False}}
@@ -34,7 +37,7 @@ _CAPABILITIES = {"tools": {"listChanged": False}}
 
 def listed(structured: bool) -> list[dict[str, Any]]:
     """The tools as ``tools.listed`` makes them, from the file that ``python -m outcrop.surfaces.mcp.tools`` writes."""
-    tools = json.loads(files("outcrop.surfaces.mcp").joinpath("tools.json").read_text("utf-8"))
+    tools = json.loads(TOOLS_FILE.read_text("utf-8"))
     return tools if structured else [{key: tool[key] for key in tool if key != "outputSchema"} for tool in tools]
 
 

@@ -96,7 +96,7 @@ def _copies(hit: Hit) -> list[str]:
 
 
 def _short(text: str, length: int) -> str:
-    """The beginning and, of a path the more telling, the end."""
+    """The beginning and the end, which says more of a path."""
     return text if len(text) <= length else f"{text[: length // 3]}…{text[-(length - length // 3 - 1) :]}"
 
 
@@ -137,7 +137,7 @@ def status_text(status: IndexStatus) -> str:
         f"space {status.space}; model {'ready' if status.ready else 'not loaded yet'}"
     ]
     if status.stale:
-        lines.append(f"indexed at {status.revision}, now at {status.current}; to bring it up to date: outcrop index")
+        lines.append(f"indexed at {status.revision}, now at {status.current}; to update it: outcrop index")
     if status.space != status.embedder:
         lines.append(f"the embedder that is set is {status.embedder}: searches go by words until outcrop index")
     if status.building:

@@ -10,7 +10,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, StrictBool, StrictInt
@@ -19,6 +18,7 @@ from outcrop.app.warm_index import WarmIndex
 from outcrop.core.model import Answer, Kind, Mode
 from outcrop.core.schema import Operation
 from outcrop.surfaces.mcp import passages
+from outcrop.surfaces.mcp.early_answers import TOOLS_FILE
 from outcrop.surfaces.mcp.results import CorpusStatus, IndexStatus, ReadPassage, ToolResult
 from outcrop.surfaces.mcp.text_format import answer_text, passage_text, status_text
 
@@ -142,5 +142,4 @@ def listed(structured: bool) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    # What the early answers say while the SDK loads.
-    Path(__file__).with_suffix(".json").write_text(json.dumps(listed(structured=True), indent=1) + "\n", "utf-8")
+    TOOLS_FILE.write_text(json.dumps(listed(structured=True), indent=1) + "\n", "utf-8")

@@ -39,7 +39,7 @@ class Passage:
         hash: Content address of what they are lines of.
         kind: Its kind.
         project: Slug of its repository; empty for this one.
-        path: Where it stands; null for what has no path.
+        path: Null for what has no path.
         state: ``indexed``, ``changed`` since, or only what is ``stored``.
         text: The lines.
         lines: First and last, 1-based, inclusive (inside the cell for a notebook).
@@ -84,7 +84,7 @@ def search(
 def status(site: Site, reader: Reader) -> Status:
     """Say what is indexed, and how current it is.
 
-    As ``outcrop status --json``. Whoever may not see everything gets counts of what they may see, and no places.
+    As ``outcrop status --json``. Readers who may not see everything get counts of what they may see, without paths.
     """
     if reader.local and reader.kinds is None:
         return site.index.status()
