@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
 from outcrop.app import maintenance
 from outcrop.config.settings import Settings, load_settings
-from outcrop.core.model import Answer, Record
+from outcrop.core.model import Answer, Mode, Record
 from outcrop.core.names import check_corpus
 from outcrop.core.protocols import Embedder, Source
 from outcrop.core.reports import (
@@ -37,6 +37,18 @@ if TYPE_CHECKING:
     from outcrop.evaluation.probe import Candidate, Probe
     from outcrop.indexing.scope import Scope
     from outcrop.search.match import Matches
+
+
+class SearchOptions(TypedDict, total=False):
+    """What :meth:`Index.search` takes beside the question, except ``explain``."""
+
+    k: int
+    kind: Choice
+    project: Choice
+    corpus: Choice
+    path: Choice
+    mode: str
+    min_score: float | None
 
 
 def open(
@@ -137,25 +149,12 @@ class Index:
             UsageError: Empty query, unknown mode, or a kind, project or corpus that does not exist.
             StoreError: The index exists and cannot be used.
         """
-        wanted = filter_of(kind, project, corpus, path)
-        question = Question(query, mode_of(mode), k, wanted, min_score, explain)
+        question = _question(query, k, kind, project, corpus, path, mode, min_score, explain)
         return search(question, self.store, self.source, self.embedder, self._search_files)
 
-    def query(
-        self,
-        texts: Sequence[str],
-        *,
-        k: int = 10,
-        kind: Choice = None,
-        project: Choice = None,
-        corpus: Choice = None,
-        path: Choice = None,
-        mode: str = "hybrid",
-        min_score: float | None = None,
-    ) -> list[Answer]:
+    def query(self, texts: Sequence[str], **options: Unpack[SearchOptions]) -> list[Answer]:
         """Answer several questions, embedded in one call. Otherwise as :meth:`search`, one answer a question."""
-        wanted = filter_of(kind, project, corpus, path)
-        questions = [Question(text, mode_of(mode), k, wanted, min_score) for text in texts]
+        questions = [_question(text, **options) for text in texts]
         return search_all(questions, self.store, self.source, self.embedder, self._search_files)
 
     def _search_files(self, question: Question, reason: str | None) -> Answer:
@@ -308,6 +307,7 @@ class Index:
 
         Raises:
             UsageError: One of them is not valid; nothing is stored then.
+            StoreLocked: Another process is writing.
             EmbedderError: The records are stored; the next call embeds what is left.
         """
         from outcrop.indexing.upsert import upsert
@@ -337,6 +337,20 @@ class Index:
             StoreLocked: Another process is building.
         """
         return maintenance.clear(self.store, corpus, space, named=self.settings.store is not None)
+
+
+def _question(
+    text: str,
+    k: int = 10,
+    kind: Choice = None,
+    project: Choice = None,
+    corpus: Choice = None,
+    path: Choice = None,
+    mode: str = Mode.HYBRID,
+    min_score: float | None = None,
+    explain: bool = False,
+) -> Question:
+    return Question(text, mode_of(mode), k, filter_of(kind, project, corpus, path), min_score, explain)
 
 
 def _is_shared(store: Path | None, source: Source) -> bool:

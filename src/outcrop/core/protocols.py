@@ -164,37 +164,37 @@ class ChunkIndex(Protocol):
     def revisions(self) -> Mapping[str, str]:
         """Per corpus of this view, the revision of its last complete build."""
 
-    def progress(self, space: Space, where: Filter = EVERYTHING) -> tuple[int, int]:
+    def progress(self, space: Space, filter: Filter = EVERYTHING) -> tuple[int, int]:
         """Chunks of this view with a vector in that space, and all chunks of this view."""
 
-    def names(self) -> Names: ...
+    def names(self) -> Names:
+        """What filters may name."""
 
-    def nearest(self, query: Vector, k: int, where: Filter) -> Sequence[ScoredChunk]:
+    def nearest(self, query: Vector, k: int, filter: Filter) -> Sequence[ScoredChunk]:
         """The chunks of the scanned space nearest to the query, best first, exact."""
 
-    def keyword(self, terms: Sequence[str], k: int, where: Filter) -> Sequence[ScoredChunk]:
+    def keyword(self, terms: Sequence[str], k: int, filter: Filter) -> Sequence[ScoredChunk]:
         """The chunks that hold any of the terms, best first."""
 
-    def defining(self, name: str, k: int, where: Filter) -> Sequence[int]:
+    def defining(self, name: str, k: int, filter: Filter) -> Sequence[int]:
         """Chunks whose own name (the last part of a qualified one) is this, those of the same case first."""
 
     def unknown(self, words: Sequence[str], kinds: Sequence[Kind] = ()) -> frozenset[str]:
         """Those words that no passage of these kinds (none named: any) holds, in any form."""
 
     def stems(self, beginning: str) -> Mapping[str, int]:
-        """The stems (``terms.stem``) of the keyword index that begin so, and how many passages hold each.
-
-        Of every view and kind: :meth:`forms` says which of them may be shown.
+        """The stems (``terms.stem``) of the keyword index that begin so, and how many passages hold each. Of every view
+        and kind: :meth:`forms` says which of them are to be seen.
         """
 
     def forms(self, stem: str, kinds: Sequence[Kind] = ()) -> frozenset[str]:
-        """Words of a stem, as passages of these kinds (none named: any) have them."""
+        """Words of a stem, as some passages of these kinds (none named: any) have them."""
 
     def vectors(self, ids: Sequence[int]) -> Mapping[int, Vector]:
         """Vectors of chunks in the scanned space, where there are any."""
 
-    def passages(self, ids: Sequence[int], where: Filter) -> Mapping[int, Passage]:
-        """Chunks by id, without those that no longer exist."""
+    def passages(self, ids: Sequence[int], filter: Filter) -> Mapping[int, Passage]:
+        """Chunks by id; ids that are gone are missing."""
 
 
 class Inventory(Protocol):
@@ -227,10 +227,11 @@ class Inventory(Protocol):
     def skipped(self) -> Sequence[Skipped]:
         """What this view's last build left out."""
 
-    def collections(self) -> Sequence[CollectionStatus]: ...
+    def collections(self) -> Sequence[CollectionStatus]:
+        """One line a corpus of this view."""
 
     def holdings(self) -> Sequence[InventoryRow]:
-        """Every artifact of this view at each of its places."""
+        """Every artifact of this view at each of its places, with how much is stored of it."""
 
     def spaces(self) -> Sequence[SpaceStatus]:
         """Every space that has vectors, of all views."""
@@ -244,10 +245,10 @@ class ChunkWriter(Protocol):
 
     @property
     def is_shared(self) -> bool:
-        """Whether every write blocks another program, so that a build should write as seldom as it can."""
+        """Whether every write keeps another program waiting, so that a build should write as seldom as it can."""
 
     def writing(self) -> AbstractContextManager[None]:
-        """Become the one writer.
+        """Be the one writer.
 
         Raises:
             StoreLocked: Another process is building.
@@ -266,15 +267,15 @@ class ChunkWriter(Protocol):
         """Say what belongs to this view; drop artifacts that no view names any more."""
 
     def upsert(self, corpus: str, records: Sequence[RecordEntry], space: Space) -> Upserted:
-        """Write records of a caller, which every view sees and no build prunes; one of the same id is replaced.
+        """Write records of a caller, which every view sees and no build prunes; one of the same id gives way.
 
-        An equal record is left alone. From now on that space is scanned.
+        A record that stands there word for word is left alone. From now on that space is scanned.
         """
 
     def remove_records(self, corpus: str, ids: Sequence[str]) -> int:
-        """Returns how many of them were there."""
+        """Take records out; returns how many of them were there."""
 
-    def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[Pending]:
+    def pending(self, space: Space, filter: Filter = EVERYTHING) -> Sequence[Pending]:
         """Distinct passages of this view that have no vector in that space, in index order."""
 
     def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
@@ -291,18 +292,24 @@ class ChunkWriter(Protocol):
         """Store a vector for every chunk that has one of these digests.
 
         Args:
+            space: Where the vectors live.
+            digests: As in :class:`Pending`.
             vectors: float32 ``[len(digests), dim]``, L2-normalised.
-            revision: Also do what :meth:`finish` does for ``builders``, in the same transaction.
+            revision: Also do what :meth:`finish` does, in the same transaction.
+            builders: As there.
         """
 
     def copy_in(
         self, project: str, entries: Sequence[Entry], space: Space, digests: Sequence[bytes], vectors: Matrix
     ) -> Written:
-        """Store artifacts of an imported project, invisible until :meth:`place_project`; replaces those it has already.
+        """Store artifacts of an imported project, with vectors where there are some; nobody sees them yet.
 
-        Where nothing is scanned yet, that space is from now on.
+        An artifact that this project has already is replaced. Where nothing is scanned yet, that space is from now on.
 
         Args:
+            project: Its name.
+            entries: The artifacts.
+            space: Where the vectors live.
             digests: Of the passages that have a vector.
             vectors: float32 ``[len(digests), dim]``, L2-normalised.
         """
@@ -311,22 +318,22 @@ class ChunkWriter(Protocol):
         """Say what an imported project is and what belongs to it, for every view; drop what nothing names any more."""
 
     def remove_project(self, name: str) -> Replaced:
-        """Remove an imported project from every view. Records that name the same project stay."""
+        """Take an imported project out of every view. Records that name the same project stay."""
 
     def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[Embedded]]:
         """What this view holds of each of this source's artifacts, by hash, with vectors of a space."""
 
     def normalise(self) -> tuple[int, int]:
-        """Scale every stored vector to length 1. Returns how many had another length, and how many were dropped."""
+        """Bring every stored vector to length 1. Returns how many had another length, and how many were dropped."""
 
     def finish(self, revision: str, builders: Sequence[str] = DEFAULT_BUILDERS) -> None:
         """Declare what these corpora's builds put into the view complete at this revision."""
 
     def clear(self, corpus: str | None = None, space: Space | None = None) -> None:
-        """Drop a corpus of this view, a space of all views, or everything, and free the disk space."""
+        """Drop a corpus of this view, a space of all views, or everything, and give the room back."""
 
     def close(self) -> None:
-        """Close the database. Closing twice is fine."""
+        """Let go of the database. Closing twice is fine."""
 
 
 class VectorStore(ChunkIndex, Inventory, ChunkWriter, Protocol):
