@@ -51,7 +51,7 @@ class SearchOptions(TypedDict, total=False):
     min_score: float | None
 
 
-def open(
+def open(  # noqa: A001
     path: str | os.PathLike[str] = ".",
     *,
     settings: Settings | Mapping[str, object] | None = None,

@@ -212,7 +212,7 @@ class ContextRequest:
         if self.index is not None:
             yield self.index
             return
-        from outcrop.app.index import open
+        from outcrop.app import index as app
         from outcrop.config.settings import Settings
 
         # A request must not outlive its caller by minutes.
@@ -221,5 +221,5 @@ class ContextRequest:
             settings: Settings | Mapping[str, object] = replace(self.settings, timeout=seconds)
         else:
             settings = {**(self.settings or {}), "timeout": seconds}
-        with open(self.directory, settings=settings) as index:
+        with app.open(self.directory, settings=settings) as index:
             yield index

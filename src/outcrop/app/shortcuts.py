@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from outcrop.app.index import SearchOptions, open
+from outcrop.app import index as app
+from outcrop.app.index import SearchOptions
 from outcrop.core.model import Answer
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def semantic_search(query: str, *, directory: str | os.PathLike[str] = ".", **options: Unpack[SearchOptions]) -> Answer:
     """Open, search once, close: :meth:`Index.search` for the repository that ``directory`` is in."""
-    with open(directory) as index:
+    with app.open(directory) as index:
         return index.search(query, **options)
 
 
@@ -23,5 +24,5 @@ def match(
     documents: Sequence[str], queries: Sequence[str], *, directory: str | os.PathLike[str] = ".", k: int = 1
 ) -> Matches:
     """:meth:`Index.match` with the embedder that is set for ``directory``. No index is needed."""
-    with open(directory) as index:
+    with app.open(directory) as index:
         return index.match(documents, queries, k=k)

@@ -164,19 +164,19 @@ class ChunkIndex(Protocol):
     def revisions(self) -> Mapping[str, str]:
         """Per corpus of this view, the revision of its last complete build."""
 
-    def progress(self, space: Space, filter: Filter = EVERYTHING) -> tuple[int, int]:
+    def progress(self, space: Space, where: Filter = EVERYTHING) -> tuple[int, int]:
         """Chunks of this view with a vector in that space, and all chunks of this view."""
 
     def names(self) -> Names:
         """What filters may name."""
 
-    def nearest(self, query: Vector, k: int, filter: Filter) -> Sequence[ScoredChunk]:
+    def nearest(self, query: Vector, k: int, where: Filter) -> Sequence[ScoredChunk]:
         """The chunks of the scanned space nearest to the query, best first, exact."""
 
-    def keyword(self, terms: Sequence[str], k: int, filter: Filter) -> Sequence[ScoredChunk]:
+    def keyword(self, terms: Sequence[str], k: int, where: Filter) -> Sequence[ScoredChunk]:
         """The chunks that hold any of the terms, best first."""
 
-    def defining(self, name: str, k: int, filter: Filter) -> Sequence[int]:
+    def defining(self, name: str, k: int, where: Filter) -> Sequence[int]:
         """Chunks whose own name (the last part of a qualified one) is this, those of the same case first."""
 
     def unknown(self, words: Sequence[str], kinds: Sequence[Kind] = ()) -> frozenset[str]:
@@ -193,7 +193,7 @@ class ChunkIndex(Protocol):
     def vectors(self, ids: Sequence[int]) -> Mapping[int, Vector]:
         """Vectors of chunks in the scanned space, where there are any."""
 
-    def passages(self, ids: Sequence[int], filter: Filter) -> Mapping[int, Passage]:
+    def passages(self, ids: Sequence[int], where: Filter) -> Mapping[int, Passage]:
         """Chunks by id; ids that are gone are missing."""
 
 
@@ -275,7 +275,7 @@ class ChunkWriter(Protocol):
     def remove_records(self, corpus: str, ids: Sequence[str]) -> int:
         """Take records out; returns how many of them were there."""
 
-    def pending(self, space: Space, filter: Filter = EVERYTHING) -> Sequence[Pending]:
+    def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[Pending]:
         """Distinct passages of this view that have no vector in that space, in index order."""
 
     def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:

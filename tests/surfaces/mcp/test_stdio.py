@@ -42,12 +42,12 @@ META = {
 SEARCH = {"name": "semantic_search", "arguments": {"query": "boil water", "k": 1}}
 
 
-def request(id: int | str, method: str, **params: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": id, "method": method} | ({"params": params} if params else {})
+def request(number: int | str, method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "method": method} | ({"params": params} if params else {})
 
 
-def greeting(version: str = HANDSHAKE_VERSIONS[-1], id: int | str = 0) -> dict[str, Any]:
-    return request(id, "initialize", protocolVersion=version, capabilities={"roots": {}}, clientInfo=PARTY)
+def greeting(version: str = HANDSHAKE_VERSIONS[-1], number: int | str = 0) -> dict[str, Any]:
+    return request(number, "initialize", protocolVersion=version, capabilities={"roots": {}}, clientInfo=PARTY)
 
 
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}

@@ -302,11 +302,11 @@ def test_lines_of_a_file_are_read(root: Path) -> None:
 def test_a_path_below_the_root_may_be_absolute_and_a_hash_is_enough(root: Path) -> None:
     with serving(root) as service:
         absolute = call(service, "read_passage", path=f"{root}/src/kettle.py")
-        hash = absolute.structured_content["hash"]
+        content_hash = absolute.structured_content["hash"]
         by_hash, both, outdated = calls(
             service,
-            ("read_passage", {"hash": hash}),
-            ("read_passage", {"hash": hash, "path": "src/kettle.py"}),
+            ("read_passage", {"hash": content_hash}),
+            ("read_passage", {"hash": content_hash, "path": "src/kettle.py"}),
             ("read_passage", {"hash": "0" * 64, "path": "src/kettle.py"}),
         )
     assert absolute.structured_content["path"] == "src/kettle.py"
