@@ -46,7 +46,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class CatalogCell:
     """What one corpus holds of one kind of one project."""
 
     corpus: str
@@ -121,7 +121,7 @@ class Catalog:
     kinds: tuple[Tally, ...]
     projects: tuple[Tally, ...]
     spaces: tuple[SpaceStatus, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[CatalogCell, ...]
     folders: tuple[Folder, ...]
     omissions: tuple[Omission, ...]
     omissions_hidden: bool
@@ -181,7 +181,7 @@ def catalog(
         projects=tuple(_tally(name, some, space) for name, some in _by(shown, lambda it: it.project)),
         spaces=tuple(spaces),
         cells=tuple(
-            Cell(*name, _tally("", some, space))
+            CatalogCell(*name, _tally("", some, space))
             for name, some in _by(shown, lambda it: (it.corpus, it.project, it.kind))
         ),
         folders=tuple(_tree(name, some, space, depth) for name, some in _by(filed, lambda it: it.project)),

@@ -32,16 +32,11 @@ Strings = Annotated[list[str] | None, Field(max_length=MOST_NAMES)]
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class PassageLines:
     """Lines of one artifact.
 
     Attributes:
-        hash: Content address of what they are lines of.
-        kind: Its kind.
-        project: Slug of its repository; empty for this one.
-        path: Null for what has no path.
         state: ``indexed``, ``changed`` since, or only what is ``stored``.
-        text: The lines.
         lines: First and last, 1-based, inclusive (inside the cell for a notebook).
         last_line: The last line that there is.
         cell: 0-based cell in a notebook, or null.
@@ -106,7 +101,7 @@ def passage(
     cell: Annotated[
         StrictInt | None, Field(description="0-based cell of a notebook, in which the lines count", ge=0, le=MOST_CELLS)
     ] = None,
-) -> Passage:
+) -> PassageLines:
     """Show lines of one indexed artifact, read through its source.
 
     A path or a hash is needed. Nothing that is not indexed is read.
@@ -115,7 +110,7 @@ def passage(
         raise UsageError("passage needs a path or a hash", "Take both from a hit")
     document = site.read(reader, path=path, hash=content_hash, project=project)
     cut = excerpt_of(document, parse_lines(lines), cell, around)
-    return Passage(
+    return PassageLines(
         hash=document.hash,
         kind=document.kind,
         project=document.project,
@@ -141,7 +136,7 @@ OPERATIONS: Mapping[str, Operation] = {
     each.name: each
     for each in (
         Operation("search", search, Answer),
-        Operation("passage", passage, Passage),
+        Operation("passage", passage, PassageLines),
         Operation("status", status, Status),
         Operation("catalog", catalog, Catalog),
     )
