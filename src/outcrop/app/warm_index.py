@@ -85,7 +85,7 @@ class WarmIndex:
 
     def search(self, query: str, *, mode: str, **wanted: Any) -> Answer:
         """What ``Index.search`` answers; by words, and saying so, while the model loads."""
-        # Imported here: it imports numpy, which listing the tools does not need.
+        # Imported here: it imports numpy, which the first answers of MCP do not need.
         from outcrop.search.query import mode_of
 
         index = self.index()

@@ -272,26 +272,9 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One passage of an answer. ``score`` to ``text`` are frozen: see docs/hit.md.
+    """One passage of an answer. docs/hit.md is the contract of every field; ``score`` to ``text`` are frozen.
 
-    Attributes:
-        score: 0 to 1. Dot product of unit vectors (below 0 clamped); in a ``keyword`` answer without vectors, the
-            keyword score relative to that answer's best hit.
-        project: Slug of the repository it came from; empty for this one.
-        path: File path, wiki name or technote id; None for tickets.
-        text: The whole passage.
-        lines: First and last line, 1-based, inclusive (inside the cell for a notebook, in the transcript for media).
-        name: Qualified name or heading trail, or None.
-        paths: Every path of this artifact, ``path`` first.
-        corpus: The corpora it belongs to.
-        mode: By which way this hit was found.
-        preview: One line, at most 160 characters, the one that matches best.
-        cell: 0-based cell number in a notebook, else None.
-        copies: Other places with nearly the same text.
-        explanation: How its rank came about, in words and numbers; empty unless asked for.
-        start: Of a passage of a timed transcript: when it begins, in seconds.
-        uri: Of media: where the asset is, with the time range as a media fragment (``#t=12.5,31``) where it is known.
-        transcript: Of media: path of the text that the passage is in.
+    Lines are 1-based and inclusive, inside the cell for a notebook (``cell`` counts from 0), in the transcript for media.
     """
 
     score: float
@@ -319,14 +302,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a query returns: the hits and how they were found.
+    """What a query returns: the hits, best first, and how they were found. docs/hit.md is the contract of every field.
 
-    Attributes:
-        mode: How the answer as a whole was made.
-        reason: None, or why ``mode`` is not what was asked (or what limits it).
-        space: Id of the space that was searched, None for a keyword answer.
-        hits: Best first.
-        corrected: Words of the question that are not in the index, each with the one that was searched for instead.
+    ``reason`` says why ``mode`` is not what was asked, or what limits it; ``space`` is None for a keyword answer.
     """
 
     mode: Mode
