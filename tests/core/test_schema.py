@@ -126,7 +126,7 @@ def test_the_function_gets_what_it_is_annotated_with() -> None:
         ({"shapes": [{"name": "a", "str": 1}]}, "shapes[0] has no field 'str'", "name, sides"),
         ({"shapes": [], "size": 0}, "size is too small: 0", "At least 1."),
         ({"shapes": [], "size": 10**6}, "size is too large: 1,000,000", "At most 1,000."),
-        ({"shapes": [], "title": ""}, "title is too small: 0 characters", "At least 1 characters"),
+        ({"shapes": [], "title": ""}, "title is too small: 0 characters", "At least 1 character."),
         ({"shapes": [], "title": "abcdef"}, "title is too large: 6 characters", "At most 5 characters"),
         ({"shapes": [], "tags": ["a", "b", "c"]}, "tags is too large: 3 items", "At most 2 items"),
         ({"shapes": [], "names": "x" * 10 + "\x1b", "dry": "\x1b" * 200}, "dry cannot be '\\x1b", "true or false"),

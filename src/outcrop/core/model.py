@@ -274,7 +274,7 @@ class Copy:
 class Hit:
     """One passage of an answer. docs/hit.md is the contract of every field; ``score`` to ``text`` are frozen.
 
-    Lines are 1-based and inclusive, inside the cell for a notebook (``cell`` counts from 0), in the transcript for media.
+    Lines are 1-based and inclusive, inside the cell of a notebook (``cell`` counts from 0) or the transcript of media.
     """
 
     score: float
@@ -302,7 +302,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a query returns: the hits, best first, and how they were found. docs/hit.md is the contract of every field.
+    """What a query returns: the hits, best first, and how they were found. docs/hit.md is the contract of the fields.
 
     ``reason`` says why ``mode`` is not what was asked, or what limits it; ``space`` is None for a keyword answer.
     """

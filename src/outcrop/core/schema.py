@@ -109,16 +109,19 @@ class Operation:
         kind, value, context = found[0]["type"], found[0]["input"], found[0].get("ctx", {})
         where, parent = _path(location), _path(location[:-1])
         if kind in _NAMING:
-            verb, noun = ("needs", "the argument") if kind == "missing" else ("has no", "argument")
-            caller = self.name
+            name = _shorten(location[-1])
             if parent:
-                verb, noun, caller = "has no", "" if kind == "missing" else "field", f"{self.name}: {parent}"
+                what = f"{self.name}: {parent} has no {name if kind == 'missing' else f'field {name}'}"
+            else:
+                what = f"{self.name} {'needs the' if kind == 'missing' else 'has no'} argument {name}"
             takes = ", ".join(_inside(self.schema, location[:-1])) or "none"
-            return UsageError(" ".join(f"{caller} {verb} {noun} {location[-1]!r}".split()), f"It takes: {takes}.")
+            return UsageError(what, f"It takes: {takes}.")
         if kind in _BOUNDS:
             size, bound, key, noun = _BOUNDS[kind]
-            given = f"{len(value) if noun else value:,}"[:60]
-            return UsageError(f"{self.name}: {where} is too {size}: {given}{noun}", f"{bound} {context[key]:,}{noun}.")
+            given = _counted(len(value) if noun else value, noun)
+            return UsageError(
+                f"{self.name}: {where} is too {size}: {given}", f"{bound} {_counted(context[key], noun)}."
+            )
         takes = " or ".join(
             dict.fromkeys(
                 _EXPECTED.get(each["type"]) or each.get("ctx", {}).get("expected", each["msg"]) for each in found
@@ -140,6 +143,10 @@ def _inside(schema: Schema, location: Iterable[int | str]) -> Schema:
     for part in location:
         schema = schema["items"] if isinstance(part, int) else schema["properties"][part]
     return cast("Schema", schema["properties"])
+
+
+def _counted(number: float, noun: str) -> str:
+    return f"{number:,}"[:60] + (noun.removesuffix("s") if number == 1 else noun)
 
 
 def _shorten(value: Any) -> str:
