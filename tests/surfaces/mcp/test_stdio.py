@@ -24,6 +24,7 @@ from repositories import make_repository
 
 import outcrop
 from outcrop.app.warm_index import WarmIndex
+from outcrop.surfaces.mcp import early_answers, tools
 from outcrop.surfaces.mcp.early_answers import ENVELOPE_VERSION, HANDSHAKE_VERSIONS, EarlyResponder
 from outcrop.surfaces.mcp.server import make_server
 
@@ -161,6 +162,12 @@ def test_the_early_answers_know_the_newest_version_too(structured: bool) -> None
     found = early_answers_to(messages, structured=structured)
     assert len(found) == 2
     assert found == answers_of_the_sdk(messages, structured=structured)
+
+
+def test_the_early_answers_list_the_tools_that_there_are() -> None:
+    assert early_answers.listed(structured=True) == tools.listed(structured=True), (
+        "python -m outcrop.surfaces.mcp.tools"
+    )
 
 
 def test_the_early_answers_know_every_version_that_the_sdk_knows() -> None:
