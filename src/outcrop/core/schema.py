@@ -14,8 +14,8 @@ from outcrop.errors import UsageError
 
 Schema = dict[str, Any]
 
-# Of every model of arguments: nothing unknown, no NaN.
-CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
+# Of every model of arguments: nothing unknown, no NaN; built when it is first used.
+CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 
 # What an argument takes, by pydantic's name of the error.
 _EXPECTED = {
