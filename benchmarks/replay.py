@@ -43,7 +43,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import outcrop
 from outcrop.app import watch_lock
-from outcrop.app.update import is_behind
+from outcrop.app.update import is_stale
 from outcrop.core.model import Answer, Kind
 
 QUESTIONS = (
@@ -257,7 +257,7 @@ def _await_current(root: Path, settings: dict[str, Any], calm: float = 0.0) -> b
     while time.monotonic() < until:
         with outcrop.open(root, settings=settings) as index:
             watcher = watch_lock.read(index.store)
-            if is_behind(index) or watcher is None or watcher.state != watch_lock.WATCHING:
+            if is_stale(index) or watcher is None or watcher.state != watch_lock.WATCHING:
                 since = None
             elif since is None:
                 since = time.monotonic()

@@ -26,7 +26,7 @@ def test_every_hit_can_be_read_at_its_lines(tmp_path: Path) -> None:
         hits = index.search("kettle water degrees agents temperatures vinegar", k=50).hits
         assert {hit.kind for hit in hits} == {Kind.CODE, Kind.DOC, Kind.INSTRUCTION}
         for hit in hits:
-            document = read(index, path=hit.path, hash=hit.hash)
+            document = read(index, path=hit.path, content_hash=hit.hash)
             assert (document.state, document.hash, document.path) == ("indexed", hit.hash, hit.path)
             assert hit.text.strip() in lines_of(document, hit)
         assert read(index, path="docs/guide.md").paths == ("docs/guide.md", "docs/copy of guide.md")
@@ -41,11 +41,11 @@ def test_every_sort_of_artifact_of_a_fossil_repository_can_be_read(sample: Sampl
         hits = index.search("a", k=500, mode="semantic").hits
         assert {hit.kind for hit in hits} >= {Kind.CODE, Kind.DOC, Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM}
         for hit in hits:
-            document = read(index, path=hit.path, hash=hit.hash)
+            document = read(index, path=hit.path, content_hash=hit.hash)
             assert document.state == "indexed"
             assert any(hit.text.strip() in block.text for block in document.blocks)
             with pytest.raises(UnknownArtifact):
-                read(index, path=hit.path, hash=hit.hash, kinds=frozenset(Kind) - {hit.kind})
+                read(index, path=hit.path, content_hash=hit.hash, kinds=frozenset(Kind) - {hit.kind})
 
 
 def test_a_folder_shows_the_file_as_it_is_now_and_says_that_it_changed(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_records_are_read_from_the_index(tmp_path: Path) -> None:
     with open_kettle(make_kettle(tmp_path / "kettle")) as index:
         index.upsert([Record("tip", "Descale twice a year.\n\nOr more.", path="tips/1")])
         (hit,) = index.search("descale", corpus="records").hits
-        document = read(index, path=hit.path, hash=hit.hash)
+        document = read(index, path=hit.path, content_hash=hit.hash)
         assert document.state == "stored"
         assert document.blocks[0].text == "Descale twice a year.\n\nOr more."
 
@@ -103,6 +103,6 @@ def test_nothing_else_can_be_read(tmp_path: Path, indexed: bool) -> None:
         if not indexed:
             index.clear()
         assert read(index, path="src/kettle.py").blocks[0].text == KETTLE
-        for path, hash in NOWHERE:
+        for path, content_hash in NOWHERE:
             with pytest.raises(UnknownArtifact):
-                read(index, path=path, hash=hash)
+                read(index, path=path, content_hash=content_hash)

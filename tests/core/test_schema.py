@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt
 
-from outcrop.core.schema import check_arguments, schema_of, schema_of_fields
+from outcrop.core.schema import CONFIG, Operation, Schema, describe_result
 from outcrop.errors import UsageError
 
 
@@ -20,26 +21,39 @@ class Colour(StrEnum):
     BLUE = "blue"
 
 
-class Shape(TypedDict):
-    name: Annotated[str, "what it is called"]
-    sides: NotRequired[int]
+class Shape(BaseModel):
+    model_config = CONFIG
+
+    name: Annotated[str, Field(description="what it is called")]
+    sides: StrictInt = 4
 
 
 def paint(
     canvas: object,
     *,
-    shapes: Annotated[list[Shape], "what to paint"],
+    shapes: Annotated[list[Shape], Field(description="what to paint")],
     colour: Colour = Colour.RED,
     layer: Literal["front", "back"] = "front",
     names: str | list[str] | None = None,
-    strength: float | None = None,
-    dry: bool = False,
+    strength: StrictFloat | None = None,
+    dry: StrictBool = False,
     more: dict[str, Any] | None = None,
-) -> None: ...
+    size: Annotated[StrictInt, Field(ge=1, le=1000)] = 1,
+    title: Annotated[str | None, Field(min_length=1, max_length=5)] = None,
+    tags: Annotated[list[str] | None, Field(max_length=2)] = None,
+) -> dict[str, Any]:
+    """Paint shapes.
+
+    Returns what is painted.
+    """
+    return {"shapes": shapes, "colour": colour, "strength": strength, "canvas": canvas}
+
+
+PAINT = Operation("paint", paint)
 
 
 def test_the_schema_says_what_the_annotations_say() -> None:
-    assert schema_of(paint) == {
+    assert PAINT.schema == {
         "type": "object",
         "properties": {
             "shapes": {
@@ -48,19 +62,22 @@ def test_the_schema_says_what_the_annotations_say() -> None:
                     "type": "object",
                     "properties": {
                         "name": {"type": "string", "description": "what it is called"},
-                        "sides": {"type": "integer"},
+                        "sides": {"type": "integer", "default": 4},
                     },
                     "required": ["name"],
                     "additionalProperties": False,
                 },
                 "description": "what to paint",
             },
-            "colour": {"enum": ["red", "blue"], "default": "red"},
-            "layer": {"enum": ["front", "back"], "default": "front"},
+            "colour": {"type": "string", "enum": ["red", "blue"], "default": "red"},
+            "layer": {"type": "string", "enum": ["front", "back"], "default": "front"},
             "names": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
             "strength": {"anyOf": [{"type": "number"}, {"type": "null"}]},
             "dry": {"type": "boolean", "default": False},
             "more": {"anyOf": [{"type": "object"}, {"type": "null"}]},
+            "size": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 1},
+            "title": {"anyOf": [{"type": "string", "minLength": 1, "maxLength": 5}, {"type": "null"}]},
+            "tags": {"anyOf": [{"type": "array", "items": {"type": "string"}, "maxItems": 2}, {"type": "null"}]},
         },
         "required": ["shapes"],
         "additionalProperties": False,
@@ -77,33 +94,47 @@ def test_the_schema_says_what_the_annotations_say() -> None:
     ],
 )
 def test_what_fits_passes(arguments: dict[str, Any]) -> None:
-    check_arguments(paint, arguments, "paint")
+    assert set(PAINT.check(arguments)) == set(PAINT.schema["properties"])
+
+
+def test_the_function_gets_what_it_is_annotated_with() -> None:
+    made = PAINT.run("canvas", arguments={"shapes": [{"name": "dot"}], "colour": "blue", "strength": 1})
+    assert made == {"shapes": [Shape(name="dot")], "colour": Colour.BLUE, "strength": 1.0, "canvas": "canvas"}
+    assert (PAINT.summary, PAINT.documentation) == ("Paint shapes.", "Paint shapes. Returns what is painted.")
 
 
 @pytest.mark.parametrize(
     ("arguments", "what", "way_out"),
     [
-        ({}, "paint needs the argument 'shapes'", "a list, each item an object with name, sides"),
+        ({}, "paint needs the argument 'shapes'", "It takes: shapes, colour"),
         ({"shapes": [], "color": "red"}, "paint has no argument 'color'", "shapes, colour, layer"),
         ({"shapes": "square"}, "shapes cannot be 'square'", "a list"),
         ({"shapes": [{"name": "a"}, "b"]}, "shapes[1] cannot be 'b'", "an object"),
-        ({"shapes": [{"sides": 3}]}, "shapes[0] has no 'name'", "a text"),
+        ({"shapes": [{"sides": 3}]}, "shapes[0] has no 'name'", "It takes: name, sides"),
         ({"shapes": [{"name": "a", "size": 3}]}, "shapes[0] has no field 'size'", "name, sides"),
         ({"shapes": [{"name": "a", "sides": "4"}]}, "shapes[0].sides cannot be '4'", "a whole number"),
         ({"shapes": [{"name": "a", "sides": True}]}, "shapes[0].sides cannot be True", "a whole number"),
-        ({"shapes": [], "colour": "green"}, "colour cannot be 'green'", "one of red, blue"),
-        ({"shapes": [], "layer": ["front"]}, "layer cannot be ['front']", "one of front, back"),
+        ({"shapes": [], "colour": "green"}, "colour cannot be 'green'", "'red' or 'blue'"),
+        ({"shapes": [], "layer": ["front"]}, "layer cannot be ['front']", "'front' or 'back'"),
         ({"shapes": [], "names": ["a", 1]}, "names[1] cannot be 1", "a text"),
-        ({"shapes": [], "names": 1}, "names cannot be 1", "a text or a list, each item a text or null"),
-        ({"shapes": [], "strength": float("nan")}, "strength cannot be nan", "a number or null"),
+        ({"shapes": [], "names": 1}, "names cannot be 1", "a text or a list"),
+        ({"shapes": [], "strength": float("nan")}, "strength cannot be nan", "a number"),
         ({"shapes": [], "dry": 1}, "dry cannot be 1", "true or false"),
-        ({"shapes": [], "more": {1: 2}}, "more cannot be", "an object or null"),
+        ({"shapes": [], "more": [1]}, "more cannot be [1]", "an object"),
+        ({"shapes": [], "more": {1: 2}}, "more[1] cannot be 1", "a text"),
+        ({"shapes": [], "str": 1}, "paint has no argument 'str'", "shapes, colour, layer"),
+        ({"shapes": [{"name": "a", "str": 1}]}, "shapes[0] has no field 'str'", "name, sides"),
+        ({"shapes": [], "size": 0}, "size is too small: 0", "At least 1."),
+        ({"shapes": [], "size": 10**6}, "size is too large: 1,000,000", "At most 1,000."),
+        ({"shapes": [], "title": ""}, "title is too small: 0 characters", "At least 1 character."),
+        ({"shapes": [], "title": "abcdef"}, "title is too large: 6 characters", "At most 5 characters"),
+        ({"shapes": [], "tags": ["a", "b", "c"]}, "tags is too large: 3 items", "At most 2 items"),
         ({"shapes": [], "names": "x" * 10 + "\x1b", "dry": "\x1b" * 200}, "dry cannot be '\\x1b", "true or false"),
     ],
 )
 def test_what_does_not_fit_is_named(arguments: dict[str, Any], what: str, way_out: str) -> None:
     with pytest.raises(UsageError) as caught:
-        check_arguments(paint, arguments, "paint")
+        PAINT.check(arguments)
     assert what in caught.value.what
     assert len(caught.value.what) < 120
     assert way_out in caught.value.fix
@@ -116,10 +147,13 @@ json_values = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(["shapes", "colour", "names", "strength", "dry", "more", "x"]), json_values))
+NAMES = ["shapes", "colour", "names", "strength", "dry", "more", "x", "size", "title", "tags"]
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), json_values))
 def test_any_json_passes_or_is_refused_with_a_reason(arguments: dict[str, Any]) -> None:
     try:
-        check_arguments(paint, arguments, "paint")
+        PAINT.check(arguments)
         passed = isinstance(arguments["shapes"], list)
     except UsageError as error:
         passed = bool(error.fix)
@@ -134,10 +168,19 @@ class Place:
 
 @dataclass(frozen=True)
 class Outcome:
+    """What is painted.
+
+    More.
+    """
+
     colour: Colour
     places: tuple[Place, ...]
     counts: Mapping[str, int]
     more: Mapping[str, Any]
+
+
+def painted(*, q: str) -> None:
+    """Say what is painted."""
 
 
 def test_a_result_has_the_schema_of_its_fields() -> None:
@@ -149,13 +192,28 @@ def test_a_result_has_the_schema_of_its_fields() -> None:
         },
         "required": ["path", "lines"],
     }
-    assert schema_of_fields(Outcome) == {
+    assert Operation("painted", painted, Outcome).result_schema == {
         "type": "object",
         "properties": {
-            "colour": {"enum": ["red", "blue"]},
+            "colour": {"type": "string", "enum": ["red", "blue"]},
             "places": {"type": "array", "items": place},
             "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
             "more": {"type": "object"},
         },
         "required": ["colour", "places", "counts", "more"],
     }
+
+
+def test_results_are_described_by_their_dataclasses_as_components() -> None:
+    components: dict[str, Schema] = {}
+    reference = describe_result(Operation("painted", painted, Outcome), components)
+    assert reference == {"$ref": "#/components/schemas/Outcome"}
+    assert components["Outcome"]["properties"]["places"] == {
+        "type": "array",
+        "items": {"$ref": "#/components/schemas/Place"},
+    }
+    assert components["Outcome"]["description"] == "What is painted."
+    assert components["Outcome"]["additionalProperties"] is False
+    assert components["Place"]["properties"]["path"]["anyOf"][1] == {"type": "null"}
+    assert components["Place"]["properties"]["lines"]["maxItems"] == 2
+    assert components["Outcome"]["properties"]["counts"]["additionalProperties"] == {"type": "integer"}

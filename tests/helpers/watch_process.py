@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import outcrop
-from outcrop.app.update import is_behind
+from outcrop.app.update import is_stale
 from outcrop.core.reports import Progress
 from outcrop.surfaces.watch.daemon import Event, watch
 
@@ -113,7 +113,7 @@ def await_current(root: Path) -> None:
     deadline = time.monotonic() + TIMEOUT
     while time.monotonic() < deadline:
         with outcrop.open(root, settings={"embedder": "hash"}) as index:
-            if not is_behind(index):
+            if not is_stale(index):
                 return
         time.sleep(0.05)
     raise AssertionError("the index did not become current")

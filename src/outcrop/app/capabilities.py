@@ -1,75 +1,62 @@
-"""What a host can ask for by name: the ``vectors.*`` registry, shared by the command line, MCP and programs.
+"""What a host can ask for by name: the ``vectors.*`` registry, for ``outcrop call`` and for programs.
 
-Each capability is a function here. Its keyword-only parameters are its arguments, their annotations its JSON Schema and
-its check, its docstring its documentation. Arguments and results are plain JSON values.
+Arguments and results are plain JSON values.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt
+from pydantic_core import to_jsonable_python
 
 from outcrop import chunking
 from outcrop.app import index as app
 from outcrop.app.index import Index
 from outcrop.core import model
 from outcrop.core.model import Kind, Mode
-from outcrop.core.schema import Schema, check_arguments, schema_of
+from outcrop.core.reports import BuildReport, Status, UpsertReport
+from outcrop.core.schema import CONFIG, Operation
 from outcrop.embedders import check
 from outcrop.errors import FormatError, UsageError
 from outcrop.text.kinds import kind_of
 
 Names = str | list[str] | None
-Paths = Annotated[str | list[str] | None, "only paths that match a pattern in .gitignore syntax"]
-Corpora = Annotated[Names, "only these corpora, as one ranking"]
+Paths = Annotated[str | list[str] | None, Field(description="only paths that match a pattern in .gitignore syntax")]
+Corpora = Annotated[Names, Field(description="only these corpora, as one ranking")]
 
 
-class Document(TypedDict):
+class DocumentFields(BaseModel):
     """A text to be cut."""
 
-    text: Annotated[str, "the whole text; a notebook's JSON"]
-    path: NotRequired[Annotated[str | None, "where it stands: decides how it is cut, and its kind"]]
-    kind: NotRequired[Annotated[Kind, "what it is, where the path does not say it"]]
+    model_config = CONFIG
+
+    text: Annotated[str, Field(description="the whole text; a notebook's JSON")]
+    path: Annotated[str | None, Field(description="its path: decides how it is cut, and its kind")] = None
+    kind: Annotated[Kind | None, Field(description="what it is, where the path does not say it")] = None
 
 
-class Record(TypedDict):
+class RecordFields(BaseModel):
     """A text of the caller's own."""
 
-    id: Annotated[str, "the caller's own name for it, unique in its corpus"]
-    text: Annotated[str, "what is embedded and found"]
-    kind: NotRequired[Annotated[Kind, "doc unless given"]]
-    path: NotRequired[Annotated[str | None, "a path to be shown and filtered by"]]
-    project: NotRequired[Annotated[str, "slug of the project it belongs to; empty for this one"]]
-    metadata: NotRequired[Annotated[dict[str, Any], "any JSON object; comes back in hits"]]
+    model_config = CONFIG
 
-
-@dataclass(frozen=True, slots=True)
-class Capability:
-    """One thing that can be asked for.
-
-    Attributes:
-        name: ``vectors.query`` …
-        summary: What it does, in one sentence.
-        documentation: The same with its result.
-        schema: JSON Schema of its arguments.
-        function: Does it; takes an open index, and the arguments by name.
-    """
-
-    name: str
-    summary: str
-    documentation: str
-    schema: Schema
-    function: Callable[..., Any]
+    id: Annotated[str, Field(description="the caller's own name for it, unique in its corpus")]
+    text: Annotated[str, Field(description="what is embedded and found")]
+    kind: Annotated[Kind, Field(description="doc unless given")] = Kind.DOC
+    path: Annotated[str | None, Field(description="a path to be shown and filtered by")] = None
+    project: Annotated[str, Field(description="slug of the project it belongs to; empty for this one")] = ""
+    metadata: Annotated[dict[str, Any], Field(description="any JSON object; comes back in hits")] = {}
 
 
 def embed(
     index: Index,
     *,
-    texts: Annotated[list[str], "what to embed"],
-    role: Annotated[Literal["passage", "query"], "a text to be found, or a question"] = "passage",
+    texts: Annotated[list[str], Field(description="what to embed")],
+    role: Annotated[Literal["passage", "query"], Field(description="a text to be found, or a question")] = "passage",
 ) -> dict[str, Any]:
     """Turn texts into vectors with the embedder that is set.
 
@@ -82,11 +69,13 @@ def embed(
         "space": embedder.space.id,
         "dim": embedder.space.dim,
         "address": embedder.address,
-        "vectors": [[float(number) for number in row] for row in made],
+        "vectors": made.tolist(),
     }
 
 
-def chunk(index: Index, *, documents: Annotated[list[Document], "what to cut"]) -> dict[str, Any]:
+def chunk(
+    index: Index, *, documents: Annotated[list[DocumentFields], Field(description="what to cut")]
+) -> dict[str, Any]:
     """Cut documents into passages exactly as a build does, storing and embedding nothing.
 
     Returns ``documents``: for each its ``path``, ``kind``, ``chunks`` (with ``seq``, ``text``, ``first_line``,
@@ -96,80 +85,74 @@ def chunk(index: Index, *, documents: Annotated[list[Document], "what to cut"]) 
     return {"documents": [_cut(index, document) for document in documents]}
 
 
-def _cut(index: Index, document: Document) -> dict[str, Any]:
-    path = document.get("path")
-    kind = document.get("kind") or (Kind.DOC if path is None else kind_of(path, index.settings.kinds))
+def _cut(index: Index, document: DocumentFields) -> dict[str, Any]:
+    path = document.path
+    kind = document.kind or (Kind.DOC if path is None else kind_of(path, index.settings.kinds))
     made: dict[str, Any] = {"path": path, "kind": kind, "chunks": [], "error": None}
     try:
-        chunks = chunking.chunk(document["text"], path, Kind(kind))
+        chunks = chunking.chunk(document.text, path, kind)
     except FormatError as error:
         return made | {"error": error.what}
-    return made | {"chunks": [asdict(each) for each in chunks]}
+    return made | {"chunks": chunks}
 
 
 def build(
     index: Index,
     *,
-    corpus: Annotated[str | None, "name of a corpus of one's own; null for the two that every index has"] = None,
-    paths: Annotated[list[str] | None, "files, folders and patterns that are the corpus, from the root"] = None,
-    prune: Annotated[bool, "forget what this corpus's builds put in and the list no longer names"] = True,
-    rebuild: Annotated[bool, "drop everything first and embed it all again"] = False,
-) -> dict[str, Any]:
+    corpus: Annotated[
+        str | None, Field(description="name of a custom corpus; null for the two that every index has")
+    ] = None,
+    paths: Annotated[
+        list[str] | None, Field(description="files, folders and patterns that are the corpus, from the root")
+    ] = None,
+    prune: Annotated[
+        StrictBool, Field(description="forget what this corpus's builds put in and the list no longer names")
+    ] = True,
+    rebuild: Annotated[StrictBool, Field(description="drop everything first and embed it all again")] = False,
+) -> BuildReport:
     """Bring a corpus up to date: the paths that are named are the corpus, what is unchanged is left alone.
 
     Returns ``revision``, the counts ``added``, ``unchanged``, ``removed``, ``chunks``, ``embedded``, ``reused``,
     ``characters`` and ``cut``, ``skipped`` (each with ``path``, ``reason`` and ``detail``), ``seconds`` and
     ``complete``.
     """
-    return _fields(index.build(corpus=corpus, paths=paths, prune=prune, rebuild=rebuild))
+    return index.build(corpus=corpus, paths=paths, prune=prune, rebuild=rebuild)
 
 
 def upsert(
     index: Index,
     *,
-    records: Annotated[list[Record], "texts of the caller's own"],
-    corpus: Annotated[str, "the corpus that they are found in"] = "records",
-) -> dict[str, Any]:
+    records: Annotated[list[RecordFields], Field(description="texts of the caller's own")],
+    corpus: Annotated[str, Field(description="the corpus that they are found in")] = "records",
+) -> UpsertReport:
     """Put records in, or replace those of the same id; what did not change is not embedded again.
 
     Returns the counts ``added``, ``changed``, ``unchanged``, ``embedded``, ``reused`` and ``characters``, and
     ``seconds``.
     """
-    return _fields(index.upsert([_record(record) for record in records], corpus=corpus))
+    return index.upsert([model.Record(**dict(record)) for record in records], corpus=corpus)
 
 
-def _record(fields: Record) -> model.Record:
-    kind = Kind(fields.get("kind", Kind.DOC))
-    return model.Record(
-        id=fields["id"],
-        text=fields["text"],
-        kind=kind,
-        path=fields.get("path"),
-        project=fields.get("project", ""),
-        metadata=fields.get("metadata", {}),
-    )
-
-
-def index_status(index: Index) -> dict[str, Any]:
+def index_status(index: Index) -> Status:
     """Say what is indexed, where, and how current it is. Sends nothing, loads no model.
 
     Returns what ``outcrop status --json`` prints: ``collections`` with their sizes, ``stale``, ``complete``, ``space``,
     ``embedder`` and ``address`` among others.
     """
-    return _fields(index.status())
+    return index.status()
 
 
 def query(
     index: Index,
     *,
-    texts: Annotated[list[str], "the questions"],
+    texts: Annotated[list[str], Field(description="the questions")],
     corpus: Corpora = None,
-    kind: Annotated[Names, "only these kinds"] = None,
-    project: Annotated[Names, "only these projects; empty for this one"] = None,
+    kind: Annotated[Names, Field(description="only these kinds")] = None,
+    project: Annotated[Names, Field(description="only these projects; empty for this one")] = None,
     path: Paths = None,
-    k: Annotated[int, "how many hits for each question at most"] = 10,
-    min_score: Annotated[float | None, "leave out hits whose vectors are less near"] = None,
-    mode: Annotated[Mode, "by meaning and words, by meaning, or by words"] = Mode.HYBRID,
+    k: Annotated[StrictInt, Field(description="how many hits for each question at most")] = 10,
+    min_score: Annotated[StrictFloat | None, Field(description="leave out hits whose vectors are less near")] = None,
+    mode: Annotated[Mode, Field(description="by meaning and words, by meaning, or by words")] = Mode.HYBRID,
 ) -> dict[str, Any]:
     """Answer several questions at once; they are embedded in one call.
 
@@ -178,16 +161,18 @@ def query(
     answers = index.query(
         texts, corpus=corpus, kind=kind, project=project, path=path, k=k, min_score=min_score, mode=mode
     )
-    return {"answers": [_fields(answer) for answer in answers]}
+    return {"answers": answers}
 
 
 def clear(
     index: Index,
     *,
-    corpus: Annotated[str | None, "drop this corpus, or only the records of it that ids names"] = None,
-    ids: Annotated[list[str] | None, "drop the records with these ids"] = None,
-    space: Annotated[str | None, "drop the vectors of this space"] = None,
-    everything: Annotated[bool, "drop the whole index"] = False,
+    corpus: Annotated[
+        str | None, Field(description="drop this corpus, or only the records of it that ids names")
+    ] = None,
+    ids: Annotated[list[str] | None, Field(description="drop the records with these ids")] = None,
+    space: Annotated[str | None, Field(description="drop the vectors of this space")] = None,
+    everything: Annotated[StrictBool, Field(description="drop the whole index")] = False,
 ) -> dict[str, Any]:
     """Drop records by id, a corpus, the vectors of a space, or everything. The files themselves are not touched.
 
@@ -200,59 +185,54 @@ def clear(
     return {"freed": index.clear(corpus=corpus, space=space), "removed": 0}
 
 
-def embedder_status(index: Index) -> dict[str, Any]:
+def embedder_status(index: Index) -> check.EmbedderStatus:
     """Say which embedder is set and where it sends text. Sends nothing.
 
     Returns ``space``, ``model``, ``dim``, ``max_tokens``, ``address``, ``leaves``, ``allowed``, ``token`` (its name)
     and ``proxy``.
     """
-    return _fields(check.status(index.embedder))
+    return check.status(index.embedder)
 
 
-def embedder_test(index: Index) -> dict[str, Any]:
-    """Embed four sentences of its own in one real call, and tell whether meaning brings two of them together.
+def embedder_test(index: Index) -> check.EmbedderTest:
+    """Embed four test sentences in one real call, and say whether meaning brings two of them together.
 
     Returns ``space``, ``address``, ``seconds``, ``dim``, ``norm``, ``near``, ``far`` and ``understands``.
     """
-    return _fields(check.test(index.embedder))
+    return check.test(index.embedder)
 
 
 def probe(
     index: Index,
     *,
-    notebook: Annotated[str | None, "an .ipynb file; null for the one that comes along"] = None,
-    question: Annotated[str | None, "worded unlike its answer"] = None,
-    expected: Annotated[str | None, "a piece of the cell that answers it"] = None,
-) -> dict[str, Any]:
+    notebook: Annotated[str | None, Field(description="an .ipynb file; null for the bundled one")] = None,
+    question: Annotated[str | None, Field(description="worded unlike its answer")] = None,
+    expected: Annotated[str | None, Field(description="a piece of the cell that answers it")] = None,
+) -> Any:
     """Ask one notebook a question through the shipped query, with every embedder that is available.
 
     Returns ``question``, ``expected``, ``cell``, ``cells``, ``columns`` (one an embedder), ``control`` (the same words
     by keyword) and ``passed``.
     """
-    return _fields(index.probe(None if notebook is None else Path(notebook), question, expected))
-
-
-_NAMED: Mapping[str, Callable[..., Any]] = {
-    "vectors.embed": embed,
-    "vectors.chunk": chunk,
-    "vectors.index.build": build,
-    "vectors.index.upsert": upsert,
-    "vectors.index.status": index_status,
-    "vectors.query": query,
-    "vectors.index.clear": clear,
-    "vectors.embedder.status": embedder_status,
-    "vectors.embedder.test": embedder_test,
-    "vectors.probe": probe,
-}
-
-
-def _register(name: str, function: Callable[..., Any]) -> Capability:
-    documentation = " ".join((function.__doc__ or "").split())
-    return Capability(name, documentation.partition(" Returns ")[0], documentation, schema_of(function), function)
+    return index.probe(None if notebook is None else Path(notebook), question, expected)
 
 
 # Every capability by its name.
-REGISTRY: Mapping[str, Capability] = {name: _register(name, function) for name, function in _NAMED.items()}
+REGISTRY: Mapping[str, Operation] = {
+    each.name: each
+    for each in (
+        Operation("vectors.embed", embed),
+        Operation("vectors.chunk", chunk),
+        Operation("vectors.index.build", build),
+        Operation("vectors.index.upsert", upsert),
+        Operation("vectors.index.status", index_status),
+        Operation("vectors.query", query),
+        Operation("vectors.index.clear", clear),
+        Operation("vectors.embedder.status", embedder_status),
+        Operation("vectors.embedder.test", embedder_test),
+        Operation("vectors.probe", probe),
+    )
+}
 
 
 def call(
@@ -262,16 +242,11 @@ def call(
     index: Index | None = None,
     directory: str | os.PathLike[str] = ".",
 ) -> Any:
-    """Do what a capability does.
+    """Run a capability of :data:`REGISTRY` and return plain JSON values.
 
     Args:
-        name: ``vectors.query`` and so on, see :data:`REGISTRY`.
         args: Its arguments by name.
         index: The index to work on; None opens the one that ``directory`` is in.
-        directory: A folder in the repository.
-
-    Returns:
-        Plain JSON values.
 
     Raises:
         UsageError: No such capability, or an argument that is missing, unknown or mistyped; it is named.
@@ -280,25 +255,8 @@ def call(
     capability = REGISTRY.get(name)
     if capability is None:
         raise UsageError(f"there is no capability {name!r}", f"There is: {', '.join(REGISTRY)}")
-    arguments = dict(args or {})
-    check_arguments(capability.function, arguments, name)
+    arguments = capability.check(args or {})
     if index is not None:
-        return capability.function(index, **arguments)
+        return to_jsonable_python(capability.function(index, **arguments))
     with app.open(directory) as opened:
-        return capability.function(opened, **arguments)
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    """A dataclass as a JSON object."""
-    return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-
-
-def _plain(value: Any) -> Any:
-    """Dataclasses and tuples as JSON has them."""
-    if hasattr(value, "__dataclass_fields__"):
-        return _fields(value)
-    if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple | frozenset):
-        return [_plain(each) for each in value]
-    return str(value) if isinstance(value, Path | Kind | Mode) else value
+        return to_jsonable_python(capability.function(opened, **arguments))

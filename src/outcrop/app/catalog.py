@@ -1,7 +1,7 @@
 """What an index holds: by corpus, kind, project and folder, how current it is, and what was left out and why.
 
-Everything counts from the same list of holdings, so that whoever may see only some kinds gets numbers, names and
-folders of these alone. No path of this machine is in it: it may be shown to strangers.
+Everything counts from the same inventory, so a reader of some kinds gets numbers, names and folders of these alone. No
+path of this machine is in it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from outcrop.core.model import Kind, Skipped, SkipReason, Space
-from outcrop.core.protocols import Embedder, Source, VectorStore, Withholding
+from outcrop.core.protocols import Embedder, Source, VectorStore
 from outcrop.core.reports import SpaceStatus
 from outcrop.core.rows import InventoryRow
+from outcrop.search.staleness import compare, visible
 
-# Levels of folders that a picture can show; what lies deeper counts for the folder above it.
+# Levels of folders that the map shows; what is deeper counts for the folder above it.
 DEPTH = 3
 
 # Kinds whose path, if any, names a page and not a file in a folder.
@@ -33,13 +34,7 @@ Key = TypeVar("Key", bound=Hashable)
 class Tally:
     """How much there is of something.
 
-    Attributes:
-        name: A corpus, kind or project; empty for this repository's own project and for the whole.
-        artifacts: Artifacts; one that stands at several places counts once.
-        chunks: Passages of them.
-        embedded: How many passages have a vector in the space that is searched.
-        characters: Characters of text.
-        bytes: Bytes of text and of these vectors.
+    ``name`` is empty for this repository's own project and for the whole. An artifact with several paths counts once.
     """
 
     name: str
@@ -51,7 +46,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class CatalogCell:
     """What one corpus holds of one kind of one project."""
 
     corpus: str
@@ -64,11 +59,8 @@ class Cell:
 class Corpus:
     """One corpus, and how current it is.
 
-    Attributes:
-        tally: What it holds.
-        revision: What its last complete build is current to, the oldest where several builds put something in; None
-            where one was never complete, and for records, which come from no source.
-        stale: Whether the source moved on since, or a build was never complete.
+    ``revision`` is that of its last complete build, the oldest where several builds put something in; None where one
+    was never complete, and for records, which have no source.
     """
 
     tally: Tally
@@ -80,14 +72,7 @@ class Corpus:
 class Folder:
     """A folder with everything below it. A file with two paths counts at both.
 
-    Attributes:
-        name: Its own name; for the root of a tree the project, empty for this repository.
-        path: Its path, without a slash at the end; empty for the root.
-        artifacts: Artifacts in it and below.
-        chunks: Passages of them.
-        characters: Characters of text.
-        bytes: Bytes of text and vectors.
-        children: Folders in it, largest first.
+    The root of a tree has the project's name (empty for this repository) and an empty path; the largest child is first.
     """
 
     name: str
@@ -113,22 +98,11 @@ class Catalog:
     """What is indexed, in all.
 
     Attributes:
-        source: ``folder``, ``git`` or ``fossil``.
-        project: Slug of the repository.
-        exists: Whether there is an index.
-        space: The space that search scans, None without an index.
-        embedder: The space of the embedder that is set.
-        current: What the source is at now; empty for who may not see its files.
+        current: What the source is at now; empty for a reader who may not see its files.
         stale: Whether a corpus is behind it, or none was ever complete.
         complete: Share of the passages that have a vector in the space that is searched, 0 to 1.
-        bytes: Size on disk; None for who may not see everything.
-        total: Everything together.
-        corpora: One line a corpus.
-        kinds: One line a kind.
-        projects: One line a project, this repository's own first.
-        spaces: Spaces with vectors; for who may not see everything only the one that is searched.
-        cells: Corpus by project by kind.
-        folders: A tree for each project that has files, largest first after this repository's own.
+        bytes: Size on disk; None for a reader who may not see everything.
+        spaces: Spaces with vectors; for a reader who may not see everything only the one that is searched.
         omissions: What the last build left out, most frequent reason first.
         omissions_hidden: Whether some of that may be withheld from this reader.
     """
@@ -147,7 +121,7 @@ class Catalog:
     kinds: tuple[Tally, ...]
     projects: tuple[Tally, ...]
     spaces: tuple[SpaceStatus, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[CatalogCell, ...]
     folders: tuple[Folder, ...]
     omissions: tuple[Omission, ...]
     omissions_hidden: bool
@@ -164,9 +138,6 @@ def catalog(
     """Count what an index holds. Sends nothing, loads no model.
 
     Args:
-        store: The view to count.
-        source: Where its material comes from: asked where it is now, and what was taken from the public since.
-        embedder: Named in the result, not used.
         kinds: All that the reader may know of; None for everything.
         depth: Levels of folders below the root.
     """
@@ -181,7 +152,7 @@ def catalog(
         with store.snapshot():
             holdings, skipped = store.holdings(), store.skipped()
             revisions, spaces = store.revisions(), store.spaces()
-    shown = [each for each in _public(source, holdings) if kinds is None or each.kind in kinds]
+    shown = [each for each in visible(source, holdings) if kinds is None or each.kind in kinds]
     space = None if state is None else state.space
     total = _tally("", shown, space)
     if kinds is not None and space is not None:
@@ -201,7 +172,7 @@ def catalog(
         space=None if space is None else space.id,
         embedder=embedder.space.id,
         current=current if sees_files else "",
-        stale=any(each.stale for each in corpora) or any(each != current for each in revisions.values()),
+        stale=any(each.stale for each in corpora) or compare(revisions, current, has_members=False) is not None,
         complete=total.embedded / total.chunks if total.chunks else float(bool(revisions)),
         bytes=store.size() if kinds is None and exists else None,
         total=total,
@@ -210,21 +181,13 @@ def catalog(
         projects=tuple(_tally(name, some, space) for name, some in _by(shown, lambda it: it.project)),
         spaces=tuple(spaces),
         cells=tuple(
-            Cell(*name, _tally("", some, space))
+            CatalogCell(*name, _tally("", some, space))
             for name, some in _by(shown, lambda it: (it.corpus, it.project, it.kind))
         ),
         folders=tuple(_tree(name, some, space, depth) for name, some in _by(filed, lambda it: it.project)),
         omissions=_omissions(skipped, kinds),
         omissions_hidden=kinds is not None and not frozenset(Kind) <= frozenset(kinds),
     )
-
-
-def _public(source: Source, holdings: Sequence[InventoryRow]) -> Sequence[InventoryRow]:
-    """Without what was taken from the public since it was indexed."""
-    if not isinstance(source, Withholding):
-        return holdings
-    hidden = source.withheld({it.hash: it.version for it in holdings if it.version and not it.project})
-    return [it for it in holdings if it.project or it.hash not in hidden]
 
 
 def _by(holdings: Iterable[InventoryRow], key: Callable[[InventoryRow], Key]) -> list[tuple[Key, list[InventoryRow]]]:
@@ -252,10 +215,12 @@ def _vector_bytes(vectors: int, space: Space | None) -> int:
 
 
 def _corpus(tally: Tally, holdings: Sequence[InventoryRow], revisions: Mapping[str, str], current: str) -> Corpus:
-    # Records and imported projects come from no listing of this source, so they cannot be behind it.
-    builders = {it.builder for it in holdings if it.version is not None}
-    behind = [revisions.get(builder) for builder in sorted(builders) if revisions.get(builder) != current]
-    return Corpus(tally, behind[0] if behind else current if builders else None, bool(behind))
+    # Records and imported projects come from no listing of this source, so they are never behind it.
+    built = {
+        builder: revisions.get(builder) for builder in sorted({it.builder for it in holdings if it.version is not None})
+    }
+    stale = compare(built, current, has_members=False)
+    return Corpus(tally, stale.indexed if stale else current if built else None, stale is not None)
 
 
 def _tree(project: str, holdings: Sequence[InventoryRow], space: Space | None, depth: int) -> Folder:

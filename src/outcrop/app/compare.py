@@ -1,7 +1,7 @@
-"""Measuring an index, and embedders beside the one it was made with, on questions of its user's own.
+"""Evaluating an index, and embedders beside the one it was made with, on questions of the user.
 
-An embedder whose vectors the index holds is measured where it is; every other gets a copy of the passages in memory,
-embeds them there, and the copy is thrown away. The index is only read.
+An embedder whose vectors the index holds is evaluated on it; every other embeds an in-memory copy of the passages. The
+index is only read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from outcrop.evaluation.results import Evaluation
 from outcrop.search.fallback import build_command
 from outcrop.search.query import mode_of
 
-# The one that answers unless another is asked for, first: the others are compared with it.
+# The default first: the others are compared with it.
 MODES = (Mode.HYBRID, Mode.SEMANTIC, Mode.KEYWORD)
 
 _EMBEDDER = re.compile(r"(?P<name>[^=]*)(?:=(?P<model>.*?)(?:@(?P<dim>[1-9][0-9]{0,5}))?)?", re.DOTALL)
@@ -43,53 +43,47 @@ def compare(
     """Measure how well an index answers questions whose answers are known.
 
     Args:
-        index: An open index.
         file: The questions: JSON Lines, or TREC qrels (see docs/cli.md, ``outcrop eval``).
         topics: The questions of qrels.
-        embedders: Each ``NAME``, ``NAME=MODEL`` or ``NAME=MODEL@DIM``; none for the one that is set. What the index has
-            no vectors of is embedded for this, and nothing of it is kept.
-        modes: ``hybrid``, ``semantic`` and ``keyword``, or some of them.
-        progress: Told how far it is.
-
-    Returns:
-        Figures of every embedder and mode, and of every question.
+        embedders: Each ``NAME``, ``NAME=MODEL`` or ``NAME=MODEL@DIM``; none for the one that is set. Vectors that the
+            index does not hold are made for this, and not kept.
 
     Raises:
         UsageError: Something is named that does not exist, the index holds no answer to any question, or the extra
             ``eval`` is not installed.
-        FormatError: A line of a file says nothing sensible.
+        FormatError: A line of a file cannot be understood.
         StoreError: There is no index, or it has no vectors of the embedder that is set.
     """
     require()
     chosen = [mode for mode in MODES if mode in {mode_of(name) for name in modes}]
     if not chosen:
         raise UsageError("no mode is named", f"There is: {', '.join(Mode)}")
-    judged = read(Path(file), None if topics is None else Path(topics))
+    judgements = read(Path(file), None if topics is None else Path(topics))
     store = index.store
     if not store.exists:
         raise IndexMissing("nothing is indexed yet", f"Run: {build_command(index.source)}")
     state = store.state()
     held = None if state is None else state.space
 
-    def candidate(name: str, embedder: Embedder) -> EvaluatedEmbedder:
+    def prepared(name: str, embedder: Embedder) -> EvaluatedEmbedder:
         return EvaluatedEmbedder(
             name, embedder, None if embedder.space == held else partial(store.clone, embedder.space)
         )
 
     if embedders:
-        candidates = [candidate(name, _made(index, name)) for name in dict.fromkeys(embedders)]
+        evaluated = [prepared(name, _made(index, name)) for name in dict.fromkeys(embedders)]
     else:
-        candidates = [candidate(index.settings.embedder, index.embedder)]
-        if candidates[0].clone is not None and chosen != [Mode.KEYWORD]:
-            # Nobody asked for a whole index to be embedded.
+        evaluated = [prepared(index.settings.embedder, index.embedder)]
+        if evaluated[0].clone is not None and chosen != [Mode.KEYWORD]:
+            # Embedding a whole index takes long, so it has to be asked for.
             there = "no model" if held is None else held.id
             raise SpaceMismatch(
                 f"the index holds vectors of {there}, but the embedder is {index.embedder.space.id}",
                 f"Run: outcrop index, or measure it on a copy: --embedder {index.settings.embedder}",
             )
     return evaluate(
-        judged,
-        candidates,
+        judgements,
+        evaluated,
         chosen,
         index.source,
         store,
@@ -101,11 +95,10 @@ def compare(
 
 
 def _paths_of(files: Sequence[str | os.PathLike[str] | None], root: Path) -> frozenset[str]:
-    """Paths of those of these files that lie in the source, as it names them."""
-    places = [Path(file).resolve() for file in files if file is not None]
-    return frozenset(
-        place.relative_to(root.resolve()).as_posix() for place in places if place.is_relative_to(root.resolve())
-    )
+    """Paths of those of these files that are in the source, as it names them."""
+    root = root.resolve()
+    paths = [Path(file).resolve() for file in files if file is not None]
+    return frozenset(path.relative_to(root).as_posix() for path in paths if path.is_relative_to(root))
 
 
 def _made(index: Index, written: str) -> Embedder:

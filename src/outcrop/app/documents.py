@@ -1,4 +1,4 @@
-"""The text of one artifact, for whoever wants to see more than a passage: only what is indexed is ever read."""
+"""The text of one artifact, and excerpts of it. Only what is indexed is ever read."""
 
 from __future__ import annotations
 
@@ -9,15 +9,35 @@ from typing import Literal
 
 from outcrop.app.index import Index
 from outcrop.core.model import Artifact, Kind, Ref
-from outcrop.core.protocols import Withholding
 from outcrop.errors import FormatError, UnknownArtifact
+from outcrop.search.staleness import visible
 from outcrop.stores.sqlite import inventory
 from outcrop.stores.sqlite.inventory import IndexedArtifact
+
+State = Literal["indexed", "changed", "stored"]
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Whole lines of one block. Line numbers are 1-based and inclusive, in a notebook inside the cell.
+
+    Attributes:
+        lowest: First line of the block.
+        highest: Its last.
+        cell: 0-based cell number in a notebook, else None.
+    """
+
+    text: str
+    first_line: int
+    last_line: int
+    lowest: int
+    highest: int
+    cell: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A stretch of an artifact: all of it, one cell of a notebook, or one passage where the rest is not at hand.
+    """A stretch of an artifact: all of it, one cell of a notebook, or one passage where the rest cannot be read.
 
     Attributes:
         text: Whole lines.
@@ -29,21 +49,33 @@ class Block:
     first_line: int = 1
     cell: int | None = None
 
+    @property
+    def lines(self) -> list[str]:
+        """A newline at the end begins no line."""
+        return self.text.removesuffix("\n").split("\n")
+
+    @property
+    def last_line(self) -> int:
+        """Number of the last line."""
+        return self.first_line + len(self.lines) - 1
+
+    def excerpt(self, first: int, last: int, around: int = 0) -> Excerpt:
+        """The lines from ``first`` to ``last`` that there are, and some more on both sides."""
+        lines, lowest, highest = self.lines, self.first_line, self.last_line
+        first, last = max(lowest, first - around), min(highest, last + around)
+        return Excerpt("\n".join(lines[first - lowest : last - lowest + 1]), first, last, lowest, highest, self.cell)
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """An artifact to be shown.
 
     Attributes:
-        hash: Content address of what is shown.
-        kind: The artifact's kind.
-        path: Where it stands; None for what has no path.
-        paths: Every path at which it stands, ``path`` first.
+        paths: Every path that it has, ``path`` first.
         project: Slug of its repository; empty for this one.
-        blocks: Its text.
-        state: ``indexed``: word for word what was indexed. ``changed``: it moved on since, and this is how it is now.
-            ``stored``: the source cannot give it (a record, another project, a file that is gone), so these are the
-            passages that the index holds, with what lies between them left out.
+        state: ``indexed``: word for word what was indexed. ``changed``: it changed since, and this is how it is now.
+            ``stored``: the source cannot give it (a record, another project, a deleted file), so these are the
+            passages that the index holds, without what is between them.
     """
 
     hash: str
@@ -52,30 +84,28 @@ class Document:
     paths: tuple[str, ...]
     project: str
     blocks: tuple[Block, ...]
-    state: Literal["indexed", "changed", "stored"]
+    state: State
 
 
 def read(
     index: Index,
     *,
     path: str | None = None,
-    hash: str | None = None,
+    content_hash: str | None = None,
     project: str = "",
     kinds: Collection[Kind] | None = None,
 ) -> Document:
-    """Read one artifact through its source.
+    """Read one artifact through its source. Without an index, one that the source lists.
 
     Args:
-        index: Whose artifacts may be read. Without anything indexed, those that its source lists.
-        path: Where it stands, as hits say it.
-        hash: Its content address; enough alone, and decides between several at one path.
+        content_hash: Enough alone, and decides between several artifacts at one path.
         project: Slug of its repository; empty, or this repository's own, for this one.
         kinds: Kinds that the reader may see; None for all.
     """
     project = "" if project == index.source.project else project
-    row = _find(index, path, hash, project, kinds)
+    row = _find(index, path, content_hash, project, kinds)
     if row is None:
-        named = path if path is not None else hash
+        named = path if path is not None else content_hash
         raise UnknownArtifact(f"nothing at {named!r} is indexed", "outcrop status shows what is")
     if not row.project and row.readable:
         outcome = next(iter(index.source.read([_ref(index, row)])))
@@ -98,33 +128,24 @@ def _ref(index: Index, row: IndexedArtifact) -> Ref:
     return Ref(row.hash, row.kind, row.path, row.version or row.hash, row.size)
 
 
-def _document(
-    row: IndexedArtifact, hash: str, blocks: tuple[Block, ...], state: Literal["indexed", "changed", "stored"]
-) -> Document:
+def _document(row: IndexedArtifact, content_hash: str, blocks: tuple[Block, ...], state: State) -> Document:
     paths = tuple(dict.fromkeys(each for each in (row.path, *row.paths) if each))
-    return Document(hash, row.kind, row.path, paths, row.project, blocks, state)
+    return Document(content_hash, row.kind, row.path, paths, row.project, blocks, state)
 
 
 def _find(
-    index: Index, path: str | None, hash: str | None, project: str, kinds: Collection[Kind] | None
+    index: Index, path: str | None, content_hash: str | None, project: str, kinds: Collection[Kind] | None
 ) -> IndexedArtifact | None:
-    if path is None and hash is None:
+    if path is None and content_hash is None:
         return None
-    if not index.store.exists:
-        return _listed(index, path, hash, project, kinds)
-    with index.store.file.snapshot() as database:
-        row = inventory.find(database, index.store.worktree, path=path, artifact=hash, project=project, kinds=kinds)
-    guard = index.source
-    if row is not None and not row.project and row.version and isinstance(guard, Withholding):
-        return None if guard.withheld({row.hash: row.version}) else row
-    return row
-
-
-def _listed(
-    index: Index, path: str | None, hash: str | None, project: str, kinds: Collection[Kind] | None
-) -> IndexedArtifact | None:
+    if index.store.exists:
+        with index.store.file.snapshot() as database:
+            row = inventory.find(
+                database, index.store.worktree, path=path, artifact=content_hash, project=project, kinds=kinds
+            )
+        return next(iter(visible(index.source, [row])), None) if row is not None else None
     for ref in index.source.artifacts({}).refs if not project else ():
-        fits = (path is None or ref.path == path) and (hash is None or ref.hash == hash)
+        fits = (path is None or ref.path == path) and (content_hash is None or ref.hash == content_hash)
         if fits and (kinds is None or ref.kind in kinds):
             return IndexedArtifact(ref.hash, ref.kind, ref.path, (), "", ref.version, ref.size)
     return None
@@ -155,7 +176,7 @@ def _stored(index: Index, row: IndexedArtifact) -> Iterator[Block]:
 
 
 def _joined(chunks: Sequence[inventory.StoredText], cell: int | None) -> Iterator[Block]:
-    """Passages that follow each other without a gap as one; windows overlap, and their shared lines are shown once."""
+    """Passages without a gap between them as one; windows overlap, and their shared lines are shown once."""
     lines: list[str] = []
     first = 0
     for chunk in chunks:

@@ -1,16 +1,16 @@
-"""The only place that knows which adapter serves which name, and the ``Index`` that people hold in their hands."""
+"""``Index``, the public API; the only module that chooses adapters by name."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
 from outcrop.app import maintenance
 from outcrop.config.settings import Settings, load_settings
-from outcrop.core.model import Answer, Record
+from outcrop.core.model import Answer, Mode, Record
+from outcrop.core.names import check_corpus
 from outcrop.core.protocols import Embedder, Source
 from outcrop.core.reports import (
     BuildReport,
@@ -25,9 +25,11 @@ from outcrop.core.reports import (
 )
 from outcrop.embedders.factory import is_model, make_embedder, other
 from outcrop.errors import OutcropError, UsageError
-from outcrop.search.engine import search
+from outcrop.search.engine import search, search_all
 from outcrop.search.parse import parse
 from outcrop.search.query import Choice, Query, filter_of, mode_of
+from outcrop.sources.discover import find_root, open_source
+from outcrop.sources.options import Options, exclude_store
 from outcrop.stores.sqlite.store import SqliteStore
 from outcrop.transfer import service
 
@@ -38,7 +40,19 @@ if TYPE_CHECKING:
     from outcrop.search.match import Matches
 
 
-def open(
+class SearchOptions(TypedDict, total=False):
+    """What :meth:`Index.search` takes beside the question, except ``explain``."""
+
+    k: int
+    kind: Choice
+    project: Choice
+    corpus: Choice
+    path: Choice
+    mode: str
+    min_score: float | None
+
+
+def open(  # noqa: A001
     path: str | os.PathLike[str] = ".",
     *,
     settings: Settings | Mapping[str, object] | None = None,
@@ -51,11 +65,11 @@ def open(
     Args:
         path: A folder, any folder inside a git working tree or a Fossil checkout (the whole repository is meant then),
             or a Fossil repository file.
-        settings: Whole ``Settings``, or single ones by name (``{"embedder": "hash"}``) that are stronger than the
-            files and the environment; None for just these.
+        settings: Whole ``Settings``, or single ones by name (``{"embedder": "hash"}``) that override the files and the
+            environment.
         rev: A commit to look at instead of the working tree (git only).
         branch: The branch whose files are meant instead of trunk's (Fossil only).
-        consent: Who is asked before text leaves the machine, and what they said so far; None where nobody can be
+        consent: Asks the user before text leaves the machine, and remembers the answers; None where no user can be
             asked, so that text goes only to addresses that ``allow_remote`` names.
 
     Returns:
@@ -66,10 +80,6 @@ def open(
         UsageError: ``branch`` outside a Fossil repository.
         BadConfig: A setting is wrong.
     """
-    # Imported here: reading settings and finding the source is not needed to look at the class.
-    from outcrop.sources.discover import find_root, open_source
-    from outcrop.sources.options import Options, exclude_store
-
     found = find_root(Path(path), rev, branch)
     if not isinstance(settings, Settings):
         settings = load_settings(found.root, settings)
@@ -86,12 +96,7 @@ def open(
 class Index:
     """A repository or folder with its index. Use as a context manager, or call ``close``.
 
-    Attributes:
-        source: Where the material comes from.
-        settings: What is set, and where each value came from.
-        embedder: What turns text into vectors; loaded when first needed.
-        consent: Who is asked before text leaves the machine; for other embedders than this one.
-        store: Where chunks and vectors are, for what builds on an index; not for its users.
+    The embedder's model loads when it is first needed. ``store`` is not part of the public API.
     """
 
     def __init__(self, source: Source, settings: Settings, consent: Consent | None = None) -> None:
@@ -106,13 +111,11 @@ class Index:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Let go of the database. Closing twice is fine."""
+        """Close the database. Closing twice is fine."""
         self.store.close()
 
     def search(
@@ -131,7 +134,6 @@ class Index:
         """Find the passages that answer a question.
 
         Args:
-            query: The question, in any words.
             k: How many hits at most.
             kind: Only these kinds (``code``, ``doc`` …).
             project: Only these projects; ``''`` or this repository's own slug for this one.
@@ -139,37 +141,21 @@ class Index:
             path: Only paths that match one of these patterns, written as in a .gitignore (``*.py``, ``src/**``).
             mode: ``hybrid``, ``semantic`` or ``keyword``.
             min_score: Leave out hits whose dot product is lower; keyword answers ignore it and say so.
-            explain: Let each hit say what its place in the list is made of.
+            explain: Each hit says how its rank came about.
 
         Returns:
-            The hits, best first, with the mode that was really used and why, where it is not the one asked for.
+            The hits, best first, with the mode that was really used, and the reason where it is not the requested one.
 
         Raises:
             UsageError: Empty query, unknown mode, or a kind, project or corpus that does not exist.
             StoreError: The index exists and cannot be used.
         """
-        wanted = filter_of(kind, project, corpus, path)
-        parsed = parse(query, mode_of(mode), k, wanted, min_score, explain)
+        parsed = _query(query, k, kind, project, corpus, path, mode, min_score, explain)
         return search(parsed, self.store, self.source, self.embedder, self._search_files)
 
-    def query(
-        self,
-        texts: Sequence[str],
-        *,
-        k: int = 10,
-        kind: Choice = None,
-        project: Choice = None,
-        corpus: Choice = None,
-        path: Choice = None,
-        mode: str = "hybrid",
-        min_score: float | None = None,
-    ) -> list[Answer]:
+    def query(self, texts: Sequence[str], **options: Unpack[SearchOptions]) -> list[Answer]:
         """Answer several questions, embedded in one call. Otherwise as :meth:`search`, one answer a question."""
-        # Imported here: a single question starts sooner without it.
-        from outcrop.search.engine import search_all
-
-        wanted = filter_of(kind, project, corpus, path)
-        queries = [parse(text, mode_of(mode), k, wanted, min_score) for text in texts]
+        queries = [_query(text, **options) for text in texts]
         return search_all(queries, self.store, self.source, self.embedder, self._search_files)
 
     def _search_files(self, query: Query, reason: str | None) -> Answer:
@@ -182,13 +168,9 @@ class Index:
     def match(self, documents: Sequence[str], queries: Sequence[str], *, k: int = 1) -> Matches:
         """Score every document for every query, all embedded up front.
 
-        Args:
-            documents: What can be chosen.
-            queries: What it is chosen for.
-            k: How many best documents to name for each query.
-
         Returns:
-            The score matrix and the best documents; none with the ``hash`` embedder, and the reason.
+            The score matrix and the ``k`` best documents of each query; none with the ``hash`` embedder, and the
+            reason.
 
         Raises:
             UsageError: A blank text.
@@ -205,8 +187,8 @@ class Index:
         """Test whether a passage is found by its meaning, with every embedder that is available here.
 
         Args:
-            notebook: An ``.ipynb`` file; None for the one that comes along. With it, both others are needed.
-            question: What to ask it, worded unlike its answer.
+            notebook: An ``.ipynb`` file, with which both others are needed; None for the bundled one.
+            question: Worded unlike its answer.
             expected: A piece of the cell that answers it.
 
         Raises:
@@ -226,21 +208,20 @@ class Index:
         progress: Callable[[Progress], None] | None = None,
         rebuild: bool = False,
     ) -> BuildReport:
-        """Bring the index up to date: chunk and embed what is new or changed, drop what is gone.
+        """Bring the index up to date: chunk and embed what is new or changed, drop what was deleted.
 
         Args:
-            corpus: A corpus of one's own; None for ``code`` and ``docs``, which hold everything there is.
+            corpus: A custom corpus; None for ``code`` and ``docs``, which hold everything there is.
             paths: What belongs to that corpus: files, folders and patterns (``notes/**/*.ipynb``), absolute or from
                 the root; None for those that the setting ``corpora`` names. The list *is* the corpus. Markdown cells
                 of notebooks go to ``docs``.
-            prune: Whether what an earlier build of this corpus put in, and the list no longer names, goes.
-            progress: Told how far it is.
-            rebuild: Drop everything first and embed it all again; also the way out of a damaged index.
+            prune: Drop what an earlier build of this corpus put in and the list no longer names.
+            rebuild: Drop everything first and embed it all again; this also repairs a damaged index.
 
         Raises:
             UsageError: A corpus without paths or the other way round, or a path outside of the source.
             StoreLocked: Another process is building.
-            EmbedderError: What was done so far is kept; the next build goes on.
+            EmbedderError: What was done so far is kept; the next build continues.
             StoreError: The index cannot be written.
         """
         # Imported here: a search never chunks.
@@ -251,7 +232,7 @@ class Index:
             raise UsageError("a rebuild is of the whole index, not of one corpus", "Clear that corpus, then build it")
         if rebuild:
             maintenance.start_over(self.store, named=self.settings.store is not None)
-        # Somebody who keeps the index elsewhere has not asked for blobs in the repository.
+        # With an index kept elsewhere the user has not asked for blobs in the repository.
         publisher = None if self.settings.store or corpus is not None else service.publisher(self.source, self.store)
         report = build(self.source, self.store, self.embedder, progress, publisher, scope)
         if self.store.is_shared:
@@ -261,11 +242,7 @@ class Index:
     def import_blobs(
         self, folder: str | os.PathLike[str] | None = None, *, progress: Callable[[Progress], None] | None = None
     ) -> ImportReport:
-        """Fill the index from vectors that came with the repository, or from an exported folder. No model is asked.
-
-        Args:
-            folder: Where an export is; None for what came with the repository.
-            progress: Told how far it is.
+        """Fill the index from vectors that came with the repository, or from an exported folder. No model is loaded.
 
         Raises:
             UsageError: A source that vectors do not travel with, or an export of something else.
@@ -276,25 +253,25 @@ class Index:
         return service.import_blobs(self.source, self.store, self.embedder.space, place, progress or (lambda _: None))
 
     def export(self, folder: str | os.PathLike[str] | None = None) -> ExportReport:
-        """Lay the vectors out in a folder; or in the repository, from where git or Fossil moves them.
+        """Write the vectors to a folder; or to the repository, from where git or Fossil moves them.
 
         Only what is in the commit that is checked out (git) or public at the tip (Fossil) is ever exported.
         """
         return service.export(self.source, self.store, None if folder is None else Path(folder))
 
     def push(self, remote: str | None = None, *, unpublished: bool = False) -> SyncReport:
-        """Let another copy of the repository have the vectors; see :func:`outcrop.transfer.service.push`."""
+        """Send the vectors to another copy of the repository; see :func:`outcrop.transfer.service.push`."""
         return service.push(self.source, self.store, remote, unpublished)
 
     def pull(self, remote: str | None = None) -> SyncReport:
-        """Get the vectors that another copy of the repository has; ``import_blobs`` then fills the index."""
+        """Fetch the vectors of another copy of the repository; ``import_blobs`` then fills the index."""
         return service.pull(self.source, self.embedder.space, remote)
 
     def normalize(self) -> NormaliseReport:
-        """Bring every stored vector to length 1, and every blob that came with the repository to the present form.
+        """Scale every stored vector to length 1, and rewrite every blob of the repository in the present format.
 
         Raises:
-            FormatError: Blobs of older tools do not tell how long their vectors are.
+            FormatError: Blobs of older tools do not say how long their vectors are.
             StoreError: The index cannot be written.
         """
         from outcrop.transfer.sync import normalise
@@ -316,35 +293,30 @@ class Index:
             paths = dict(self.settings.corpora).get(corpus)
         if (corpus is None) != (paths is None):
             raise UsageError(
-                "a corpus of one's own needs a name and the paths that belong to it",
-                "Give both, or set the paths once and for all: corpora",
+                "a custom corpus needs a name and the paths that belong to it",
+                "Give both, or set the paths permanently: corpora",
             )
         if corpus is None or paths is None:
             return Scope(raw_cells=self.settings.raw_cells)
         return custom_scope(corpus, paths, self.source.root, prune, self.settings.raw_cells)
 
     def upsert(self, records: Sequence[Record], *, corpus: str = "records") -> UpsertReport:
-        """Put texts of one's own in, or replace those of the same id; what did not change is not embedded again.
+        """Add texts of the caller, or replace those of the same id; what did not change is not embedded again.
 
-        They are found like any passage, belong to every view, and no build prunes them. They never leave with the
-        vectors that travel with a repository.
-
-        Args:
-            records: The texts.
-            corpus: The corpus that they are found in.
+        They are found like any passage, belong to every view, and no build prunes them. They are never exported with
+        the vectors.
 
         Raises:
-            UsageError: One of them cannot be a record; nothing is stored then.
+            UsageError: One of them is not valid; nothing is stored then.
             StoreLocked: Another process is writing.
             EmbedderError: The records are stored; the next call embeds what is left.
         """
-        from outcrop.core.names import check_corpus
         from outcrop.indexing.upsert import upsert
 
         return upsert(records, check_corpus(corpus), self.store, self.embedder)
 
     def remove(self, ids: Collection[str], *, corpus: str = "records") -> int:
-        """Take records out by their ids. Returns how many of them were there."""
+        """Remove records by their ids. Returns how many of them were there."""
         from outcrop.indexing.upsert import remove
 
         return remove(ids, corpus, self.store)
@@ -356,7 +328,7 @@ class Index:
     def clear(self, *, corpus: str | None = None, space: str | None = None) -> int:
         """Drop a corpus of this view, the vectors of a space, or (without arguments) everything.
 
-        With a corpus goes also what its builds put into others, and its records.
+        A corpus is dropped with its records and with what its builds put into other corpora.
 
         Returns:
             Bytes freed on disk.
@@ -368,21 +340,32 @@ class Index:
         return maintenance.clear(self.store, corpus, space, named=self.settings.store is not None)
 
 
+def _query(
+    text: str,
+    k: int = 10,
+    kind: Choice = None,
+    project: Choice = None,
+    corpus: Choice = None,
+    path: Choice = None,
+    mode: str = Mode.HYBRID,
+    min_score: float | None = None,
+    explain: bool = False,
+) -> Query:
+    return parse(text, mode_of(mode), k, filter_of(kind, project, corpus, path), min_score, explain)
+
+
 def _is_shared(store: Path | None, source: Source) -> bool:
-    """Whether the index lives in a Fossil repository, which is much more than an index."""
+    """Whether the index is part of a Fossil repository."""
     if store is None:
         return source.type == "fossil"
-    # Imported here: hardly anybody names a file.
+    # Imported here: a path for the index is rarely given.
     from outcrop.vcs.fossil import is_repository
 
     return store.is_file() and is_repository(store)
 
 
 def probe_candidates(settings: Settings, consent: Consent | None = None) -> Iterator[Candidate]:
-    """The embedder that is set, then every other one that could be used here without sending text off the machine.
-
-    An embedder that cannot be used shows it when it is asked: what is not installed, not running or has no model.
-    """
+    """The embedder that is set, then every other one that may be usable without sending text off the machine."""
     # Imported here: an index needs none of this.
     from outcrop.embedders import check
     from outcrop.evaluation.probe import Candidate

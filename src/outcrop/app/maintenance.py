@@ -1,4 +1,4 @@
-"""Looking after an index: what it holds, and dropping it in part or whole."""
+"""What an index holds, and dropping it in part or whole."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ from outcrop.errors import (
     UnknownCorpus,
     UsageError,
 )
+from outcrop.search.staleness import compare
 from outcrop.stores.sqlite.store import SqliteStore
 
 
 def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
     """What is indexed, and whether it is current. Sends nothing, loads no model."""
-    # Imported here: a search asks nobody who keeps the index current.
+    # Imported here: a search does not ask which process keeps the index current.
     from outcrop.app import watch_lock
 
     exists = store.exists
     current = source.revision(store.seen() if exists else {})
     state = store.state() if exists else None
-    done = store.revisions() if exists else {}
-    if state is not None and not done and not store.has_members():
-        # Records alone come from nowhere, so they cannot be behind it.
-        done = {"": current}
-    behind = [revision for revision in done.values() if revision != current]
+    revisions = store.revisions() if exists else {}
+    has_only_records = state is not None and not revisions and not store.has_members()
+    stale = compare(revisions, current, has_members=not has_only_records)
     # Imported projects have a share of their own.
     embedded, chunks = store.progress(state.space, Filter(imported=False)) if state else (0, 0)
     return Status(
@@ -40,10 +39,10 @@ def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
         store=str(store.path),
         exists=exists,
         bytes=store.size(),
-        revision=next(iter(behind or done.values()), None),
+        revision=current if stale is None else stale.indexed,
         current=current,
-        stale=bool(behind) or not done,
-        complete=embedded / chunks if chunks else float(bool(done)),
+        stale=stale is not None,
+        complete=embedded / chunks if chunks else float(bool(revisions) or has_only_records),
         writer=store.is_being_written(),
         space=state.space.id if state else None,
         embedder=embedder.space.id,
@@ -57,16 +56,10 @@ def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
 
 
 def clear(store: SqliteStore, corpus: str | None, space: str | None, *, named: bool) -> int:
-    """Drop a corpus, the vectors of a space, or (without either) everything.
+    """Drop a corpus of this view, the vectors of a space, or (without either) everything. Returns bytes freed on disk.
 
     Args:
-        store: The index.
-        corpus: A corpus of this view.
-        space: Id of a space.
-        named: Whether somebody typed the path of the index; it may then be a file of anything.
-
-    Returns:
-        Bytes freed on disk.
+        named: Whether the user gave the path of the index; it may then be a file of anything.
     """
     before = store.size()
     if corpus is None and space is None:
@@ -94,12 +87,12 @@ def _stored_space(store: SqliteStore, name: str) -> Space:
 
 
 def start_over(store: SqliteStore, *, named: bool) -> None:
-    """Make ready for a build from nothing: what sources gave goes, records of callers stay where they can be read."""
+    """Prepare a build from nothing: what sources gave is dropped, records of callers stay where they can be read."""
     if not store.path.exists():
         return
     try:
         if not store.is_shared and not store.holds_others():
-            # Nothing in it is worth keeping, so that even tables which are not as they should be are no obstacle.
+            # Nothing in it is worth keeping, so even damaged tables are no obstacle.
             _drop(store, named)
         elif store.exists:
             with store.writing():
@@ -107,12 +100,12 @@ def start_over(store: SqliteStore, *, named: bool) -> None:
     except (StoreLocked, StoreFull):
         raise
     except StoreError:
-        # Whatever else is wrong with it, starting over is the way out that every such message names.
+        # Every message about another fault tells the user to start over.
         _drop(store, named)
 
 
 def _drop(store: SqliteStore, named: bool) -> None:
-    """Remove the index: our own file whole, whatever state it is in; our tables alone where the file is more."""
+    """Remove the index: our own file whole, in whatever state; of a shared database our tables alone."""
     if not store.path.exists():
         return
     if store.is_shared:
@@ -121,7 +114,7 @@ def _drop(store: SqliteStore, named: bool) -> None:
                 store.clear()
         return
     if named and not _is_ours(store):
-        # A path that somebody typed may be anything; only our own file is ours to delete.
+        # A path that the user gave may be any file; only an index is ours to delete.
         raise StoreDamaged(
             f"{store.path} is not an index that can be read, and was left alone",
             "Delete it yourself, or name another file with --store",

@@ -1,7 +1,7 @@
-"""Related context within a time that is really bounded: whatever hangs is left behind, and nothing is ever raised.
+"""Related context within a strict time limit: work that hangs is left behind, and nothing is ever raised.
 
-Everything that can take long (imports, the model, a locked database, a slow network) happens in threads that end with
-the process at the latest. When the model takes too long there is time left to search by words.
+Everything that can take long (imports, the model, a locked database, a slow network) runs in threads that end with the
+process at the latest. When the model takes too long there is time left to search by words.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from outcrop.core.model import Answer, Mode
     from outcrop.search.query import Query
 
-# How long a turn may be held up.
-SECONDS = 2.0
+# Seconds that a turn may be held up.
+TIMEOUT = 2.0
 
-# Share of the time that is given to the model before a search by words begins beside it.
-PATIENCE = 0.6
+# Share of the time that the model gets before a search by words begins beside it.
+MODEL_SHARE = 0.6
 
 # Name of the threads that may be left behind.
 THREAD = "outcrop-context"
 
-# Threads left behind in a process, from which on nothing is tried any more: whatever they hang on hangs still.
+# With so many threads left behind nothing more is tried: what blocks them would block the next one too.
 MOST_THREADS = 8
 
 log = logging.getLogger(__name__)
@@ -50,79 +50,50 @@ def rag_context(
     index: Index | None = None,
     directory: str | os.PathLike[str] = ".",
     tokens: int | None = None,
-    timeout: float = SECONDS,
+    timeout: float = TIMEOUT,
     min_score: float | None = None,
     settings: Settings | Mapping[str, object] | None = None,
 ) -> str:
     """A block of the passages that bear on a prompt, to be put before an agent's turn.
 
     Args:
-        prompt: What the agent was asked.
         k: How many passages at most.
         index: An open index, whose model is then warm; None to open the one of ``directory``.
-        directory: The repository or folder to look in.
         tokens: Length of the block at most, as the bundled tokenizer counts; None for 1,500.
-        timeout: Seconds after which it returns with what there is, be it nothing.
+        timeout: Seconds after which it returns with what there is, even nothing.
         min_score: Dot product that a passage must reach; None for what was measured for the default model.
         settings: As for :func:`outcrop.open`; used with ``directory``.
 
     Returns:
         Markdown; empty without an index, without a passage that bears on the prompt, or when it failed, which is
-        logged. It never raises, and never asks anybody whether text may leave the machine: a prompt is sent to an
-        address only where that was allowed before.
+        logged. It never raises, and never asks whether text may leave the machine: a prompt goes only to an address
+        that was allowed before.
     """
-    return related(
-        prompt,
-        k,
-        index=index,
-        directory=directory,
-        tokens=tokens,
-        timeout=timeout,
-        min_score=min_score,
-        settings=settings,
-    ).text
+    return related(ContextRequest(prompt, k, index, directory, tokens, timeout, min_score, settings)).text
 
 
-def related(
-    prompt: str,
-    k: int = 3,
-    *,
-    index: Index | None = None,
-    directory: str | os.PathLike[str] = ".",
-    tokens: int | None = None,
-    timeout: float = SECONDS,
-    min_score: float | None = None,
-    settings: Settings | Mapping[str, object] | None = None,
-) -> Context:
+def related(request: ContextRequest) -> Context:
     """What :func:`rag_context` returns, with its length, mode and sources."""
     try:
-        if not prompt.strip():
+        if not request.prompt.strip():
             return NO_CONTEXT
-        task = _Task(prompt, k, tokens, min_score, index, directory, settings, timeout)
-        return within(timeout, task.by_meaning, task.by_words) or NO_CONTEXT
-    except Exception as error:  # whatever it is, the turn goes on without
-        _say(error)
+        return within(request.timeout, request.by_meaning, request.by_words) or NO_CONTEXT
+    except Exception as error:  # no error may stop the turn
+        _log(error)
         return NO_CONTEXT
 
 
 def within(timeout: float, first: Callable[[], T], second: Callable[[], T] | None = None) -> T | None:
-    """What ``first`` returns; where that fails or takes long, what ``second`` returns, which is the quicker way.
+    """What ``first`` returns; where that fails or takes long, what ``second`` returns; None when neither ends in time.
 
-    Failures are logged. Whatever still runs at the end of the time is left behind in its thread.
-
-    Args:
-        timeout: Seconds after which it returns, always.
-        first: The better way.
-        second: Begins after a failure, or after ``PATIENCE`` of the time; the better way still wins if it ends in time.
-
-    Returns:
-        None when neither came back.
+    ``second`` begins after a failure, or after ``MODEL_SHARE`` of the time; ``first`` still wins if it ends in time.
+    Failures are logged. What still runs after ``timeout`` seconds is left behind in its thread.
     """
     began = time.monotonic()
     ended: _Queue[T] = queue.SimpleQueue()
     if not timeout > 0 or not _start(ended, first):
         return None
-    came = _next(ended, began + (timeout if second is None else PATIENCE * timeout))
+    came = _next(ended, began + (timeout if second is None else MODEL_SHARE * timeout))
     if second is None or (came is not None and came[1] is not None):
         return None if came is None else came[1]
     running = {first} if came is None else set()
@@ -152,7 +123,7 @@ def _next(ended: _Queue[T], until: float) -> tuple[Callable[[], T], T | None] | 
 
 
 def _start(ended: _Queue[T], work: Callable[[], T]) -> bool:
-    """Run in a thread that keeps no process alive. Returns False where too many of them hang already."""
+    """Run in a daemon thread. Returns False where too many of them hang already."""
     if sum(thread.name == THREAD for thread in threading.enumerate()) >= MOST_THREADS:
         log.warning("no related context: %d searches before this one have not come back", MOST_THREADS)
         return False
@@ -160,34 +131,33 @@ def _start(ended: _Queue[T], work: Callable[[], T]) -> bool:
     def run() -> None:
         try:
             ended.put((work, work()))
-        except Exception as error:  # as above
-            _say(error)
+        except Exception as error:  # no error may stop the turn
+            _log(error)
             ended.put((work, None))
 
     threading.Thread(target=run, name=THREAD, daemon=True).start()
     return True
 
 
-def _say(error: Exception) -> None:
+def _log(error: Exception) -> None:
     log.warning("no related context: %s", str(error) or type(error).__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
-    """What to find, and where."""
+class ContextRequest:
+    """The arguments of :func:`rag_context`."""
 
     prompt: str
-    k: int
-    tokens: int | None
-    min_score: float | None
-    index: Index | None
-    directory: str | os.PathLike[str]
-    settings: Settings | Mapping[str, object] | None
-    timeout: float
+    k: int = 3
+    index: Index | None = None
+    directory: str | os.PathLike[str] = "."
+    tokens: int | None = None
+    timeout: float = TIMEOUT
+    min_score: float | None = None
+    settings: Settings | Mapping[str, object] | None = None
 
     def by_meaning(self) -> Context:
-        """Ask as every surface does."""
-        # Imported here, as what follows: importing takes time too, and time is what this is about.
+        # Imported here, as below: importing takes time, which the caller limits.
         from outcrop.core.model import Answer, Mode
         from outcrop.search.engine import search
 
@@ -206,7 +176,7 @@ class _Task:
             return self._compose(query, search(query, index.store, index.source, embedder, nothing), index)
 
     def by_words(self) -> Context:
-        """Ask for words alone, on a connection of its own: the other may wait for something."""
+        """Search by words alone, on another connection: the first may be blocked."""
         from outcrop.core.model import Mode
         from outcrop.errors import IndexMissing
         from outcrop.search.context import find_by_words
@@ -242,14 +212,14 @@ class _Task:
         if self.index is not None:
             yield self.index
             return
-        from outcrop.app.index import open
+        from outcrop.app import index as app
         from outcrop.config.settings import Settings
 
-        # A request that nobody waits for any more should not go on for minutes.
+        # A request must not outlive its caller by minutes.
         seconds = max(1, ceil(self.timeout))
         if isinstance(self.settings, Settings):
             settings: Settings | Mapping[str, object] = replace(self.settings, timeout=seconds)
         else:
             settings = {**(self.settings or {}), "timeout": seconds}
-        with open(self.directory, settings=settings) as index:
+        with app.open(self.directory, settings=settings) as index:
             yield index

@@ -1,4 +1,4 @@
-"""One index, open as long as the server runs, whose model loads while nobody waits for it."""
+"""One index, open as long as the server runs, whose model loads in the background."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from outcrop.errors import OutcropError
 if TYPE_CHECKING:
     from outcrop.app.index import Index
 
-# Seconds that a question waits for the model. It loads in half a second, in two where its fast form is made first,
-# once on a machine. Words at once serve an agent better than meaning that does not come.
-PATIENCE = 2.0
+# Seconds that a question waits for the model, which loads in half a second. Words at once serve an agent better than
+# meaning that comes late.
+MODEL_TIMEOUT = 2.0
 
 LOADING = "the model is still loading, so the words decided; ask again in a moment for hits by meaning"
 
-# Embedders that are made ready before the first question. Others have a package that may fetch a model from the
-# network, or a server that would be sent a text: nobody asked for either yet.
+# Embedders whose model loads before the first question. Others may fetch a model from the network, or send a text to a
+# server, which the user has not asked for yet.
 LOADED_AT_START = ("local", "hash")
 
 
-class Service:
+class WarmIndex:
     """An index for many threads, opened when it is first needed.
 
     Args:
-        open_index: Opens it.
         is_current: Whether an open index still is what ``open_index`` would give; asked before every call.
-        keeps: Whether the index is closed with this service. False where somebody else uses it too.
-        patience: Seconds that a question waits for a model that is loading.
+        closes: Whether the index is closed with this object. False where others use it too.
+        timeout: Seconds that a question waits for a model that is loading.
     """
 
     def __init__(
@@ -39,14 +38,14 @@ class Service:
         open_index: Callable[[], Index],
         *,
         is_current: Callable[[Index], bool] = lambda _: True,
-        keeps: bool = True,
-        patience: float = PATIENCE,
+        closes: bool = True,
+        timeout: float = MODEL_TIMEOUT,
     ) -> None:
         self._open = open_index
         self._is_current = is_current
-        self._keeps = keeps
-        self._patience = patience
-        self._turn = threading.Lock()
+        self._closes = closes
+        self._timeout = timeout
+        self._lock = threading.Lock()
         self._index: Index | None = None
         self._ready = threading.Event()
         self._starter: threading.Thread | None = None
@@ -63,66 +62,66 @@ class Service:
             if index.settings.embedder in LOADED_AT_START:
                 self._load(index)
         except OutcropError:
-            # Whoever calls a tool gets the same error, and can read it.
+            # The next call meets the same error, and reports it.
             return
 
     def index(self) -> Index:
         """The open index; another one once the settings changed."""
-        with self._turn:
+        with self._lock:
             if self._index is not None and not self._is_current(self._index):
                 self._forget(self._index)
             if self._index is None:
                 self._index, self._ready = self._open(), threading.Event()
                 self._loader = None
                 if self._index.embedder.address is not None:
-                    # Somebody else keeps that model, and nothing is sent there before there is a question.
+                    # A server keeps that model, and nothing is sent there before there is a question.
                     self._ready.set()
             return self._index
 
     @property
     def is_ready(self) -> bool:
-        """Whether the next question meets a model that is loaded."""
+        """Whether the model is loaded."""
         return self._ready.is_set()
 
     def search(self, query: str, *, mode: str, **wanted: Any) -> Answer:
-        """What ``Index.search`` answers; by words, and saying so, when the model does not come in time."""
-        # Imported here: it brings numpy, and listing the tools does without.
+        """What ``Index.search`` answers; by words, and saying so, while the model loads."""
+        # Imported here: it imports numpy, which the first answers of MCP do not need.
         from outcrop.search.query import mode_of
 
         index = self.index()
-        if mode_of(mode) is Mode.KEYWORD or self._waited(index):
+        if mode_of(mode) is Mode.KEYWORD or self._is_model_ready(index):
             return index.search(query, mode=mode, **wanted)
         answer = index.search(query, mode=Mode.KEYWORD, **wanted)
         return replace(answer, reason=answer.reason or LOADING)
 
-    def _waited(self, index: Index) -> bool:
+    def _is_model_ready(self, index: Index) -> bool:
         ready = self._ready
         if not ready.is_set():
             self._load(index)
-        return ready.wait(self._patience)
+        return ready.wait(self._timeout)
 
     def _load(self, index: Index) -> None:
-        """Load the model in a thread of its own, once."""
-        with self._turn:
+        """Load the model once, in a thread."""
+        with self._lock:
             if self._loader is None and index is self._index:
                 self._loader = threading.Thread(target=_warm, args=(index, self._ready), daemon=True)
                 self._loader.start()
 
     def close(self) -> None:
-        """Let go of the index, after the model that may be loading: its engine must not be torn down under it."""
+        """Close the index once no model is loading: its engine must not be torn down meanwhile."""
         if self._starter is not None:
             self._starter.join()
-        with self._turn:
+        with self._lock:
             loader = self._loader
         if loader is not None:
             loader.join()
-        with self._turn:
+        with self._lock:
             if self._index is not None:
                 self._forget(self._index)
 
     def _forget(self, index: Index) -> None:
         self._index = None
-        if self._keeps:
+        if self._closes:
             index.close()
 
 

@@ -63,7 +63,7 @@ class SkipReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """One thing that a listing or a build left out, and why; ``hash`` where it was read before it was judged."""
+    """One thing that a listing or a build left out, and why; ``hash`` where it was read before."""
 
     path: str
     reason: SkipReason
@@ -77,12 +77,9 @@ class Ref:
 
     Attributes:
         hash: Content address, lower-case hex: the git blob id, SHA3-256 of the bytes, or a ticket's uuid.
-        kind: What it is, decided from its path (see ``kinds.py``).
-        path: Where it is, with ``/``; None for what has no path (tickets).
+        path: With ``/``; None for what has no path (tickets).
         version: Digest of every input read for it; equals ``hash`` unless it depends on more than its own bytes.
-        size: Bytes, where the source knows them without reading.
-        transcript: Of a media manifest: the file whose text stands for the asset. ``version`` then names both hashes,
-            the manifest's and the transcript's, with ``+`` between them.
+        transcript: Of a media manifest: the file with the asset's text. ``version`` is then ``manifest+text``.
     """
 
     hash: str
@@ -95,13 +92,11 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A small checked-in record that stands for an asset (video, audio, imagery) kept somewhere else.
+    """A small checked-in record of an asset (video, audio, imagery) that is kept somewhere else.
 
     Attributes:
-        uri: Where the asset is.
-        sha3: SHA3-256 of its bytes, lower-case hex.
-        mime: Its media type.
-        bytes: Its size.
+        sha3: SHA3-256 of the asset's bytes, lower-case hex.
+        bytes: Size of the asset.
         transcript: Path of the checked-in text, as the manifest has it.
     """
 
@@ -114,7 +109,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class MediaNote:
-    """What a hit says of the asset that it is a passage of: where it is, and the path of the text that was read."""
+    """What a hit says of the asset that it is a passage of: its location, and the path of the text that was read."""
 
     uri: str
     transcript: str
@@ -134,14 +129,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What a file looked like when it was last hashed, so that an untouched one is not read again.
-
-    Attributes:
-        size: Bytes.
-        mtime_ns: When it last changed in any way, ns since the epoch; -1 when that was too recent to be trusted.
-        inode: Inode number, 0 where the platform has none.
-        hash: The content address it had then.
-    """
+    """A file when it was last hashed. ``mtime_ns`` is -1 when too recent to be trusted, ``inode`` 0 without inodes."""
 
     size: int
     mtime_ns: int
@@ -155,10 +143,8 @@ class Listing:
 
     Attributes:
         revision: What the listing is current to; equal strings mean nothing changed.
-        refs: The artifacts, in path order. One hash may stand at several paths.
-        skipped: What was left out before reading.
-        seen: Per path, the file state behind each hash that had to be computed from bytes; to be handed to the next
-            listing.
+        refs: The artifacts, in path order. One hash may have several paths.
+        seen: Per path, the file state behind each hash that was computed from bytes; input of the next listing.
     """
 
     revision: str
@@ -171,19 +157,15 @@ class Listing:
 class Chunk:
     """A contiguous slice of one artifact: the unit that is embedded, found and cited.
 
+    Offsets and lines count inside the cell for a notebook, inside what is said for a timed transcript.
+
     Attributes:
         seq: Ordinal within the artifact, from 0, without gaps.
-        text: Exactly ``artifact.text[start:end]`` (for a notebook: a slice of one cell's source; for a timed
-            transcript: of what is said in it).
-        start: First character offset (for a notebook: inside the cell; for a timed transcript: inside what is said).
-        end: One past the last character offset.
-        first_line: 1-based line of ``start`` (for a notebook: inside the cell).
-        last_line: 1-based line of the last character that is not a newline.
+        text: Exactly ``artifact.text[start:end]``.
+        first_line: 1-based line of ``start``; ``last_line`` is that of the last character that is not a newline.
         name: Qualified name of the definition (``Flask.run``) or heading trail (``Install > From source``), or None.
-        part: Which half of a mixed artifact this is.
-        cell: 0-based cell number in a notebook, else None.
-        cell_id: The cell's own id, where the notebook gives it one (since nbformat 4.5).
-        seconds: When it is said, from and to, in seconds from the beginning; None for all but timed transcripts.
+        cell: 0-based cell number in a notebook, else None; ``cell_id`` where the notebook has one (since nbformat 4.5).
+        seconds: When it is said, from and to; None for all but timed transcripts.
     """
 
     seq: int
@@ -203,9 +185,7 @@ class Chunk:
 class Space:
     """Where vectors are comparable: one model at one length.
 
-    Attributes:
-        model: Model id, with a suffix where prefix, pooling or added context change the vectors.
-        dim: Number of float32 components.
+    ``model`` has a suffix where prefix, pooling or added context change the vectors; ``dim`` counts float32 components.
     """
 
     model: str
@@ -234,8 +214,8 @@ class Collection:
 class Filter:
     """Which chunks a query may return. Empty tuples mean no restriction.
 
-    ``builders`` are the corpora whose builds put a chunk where it is; no question asks for them. Without ``imported``,
-    nothing that came from a peer: builds leave that alone.
+    Questions never set ``builders``, the corpora whose builds put a chunk where it is. ``imported`` includes what came
+    from a peer, which builds leave alone.
     """
 
     corpora: tuple[str, ...] = ()
@@ -252,16 +232,7 @@ EVERYTHING = Filter()
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A text of the caller's own, which belongs to no file.
-
-    Attributes:
-        id: The caller's own name for it, unique in its corpus.
-        text: What is embedded and found.
-        kind: What it counts as.
-        path: A path to be shown and filtered by, or None.
-        project: Slug of the project it belongs to; empty for this one.
-        metadata: Any JSON object; comes back in hits.
-    """
+    """A text of the caller, which belongs to no file. Hits return its ``id``, unique in a corpus, and ``metadata``."""
 
     id: str
     text: str
@@ -273,7 +244,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class RecordNote:
-    """What a hit says of the record that it is a passage of: the caller's own id and metadata."""
+    """What a hit says of the record that it is a passage of: the caller's id and metadata."""
 
     id: str
     metadata: Mapping[str, Any]
@@ -289,7 +260,7 @@ class Stale:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Where nearly the same text as a hit's stands, folded into it; each field as in :class:`Hit`."""
+    """Where nearly the same text as a hit's is, folded into it; each field as in :class:`Hit`."""
 
     kind: Kind
     project: str
@@ -301,31 +272,9 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One passage of an answer. ``score`` to ``text`` are frozen: see docs/hit.md.
+    """One passage of an answer. docs/hit.md is the contract of every field; ``score`` to ``text`` are frozen.
 
-    Attributes:
-        score: 0 to 1. Dot product of unit vectors (below 0 clamped); in a ``keyword`` answer without vectors, the
-            keyword score relative to that answer's best hit.
-        kind: The artifact's kind.
-        project: Slug of the repository it came from; empty for this one.
-        path: File path, wiki name or technote id; None for tickets.
-        hash: Content address of the artifact.
-        text: The whole passage.
-        lines: First and last line, 1-based, inclusive (inside the cell for a notebook, in the transcript for media).
-        name: Qualified name or heading trail, or None.
-        paths: Every path at which this artifact stands, ``path`` first.
-        corpus: The corpora it belongs to.
-        mode: By which way this hit was found.
-        preview: One line, at most 160 characters, the one that matches best.
-        cell: 0-based cell number in a notebook, else None.
-        cell_id: The cell's own id, where the notebook gives it one.
-        record: The caller's own id and metadata, where it is a passage of a record.
-        copies: Other places where nearly the same text stands, which would only repeat this hit.
-        explanation: What its place in the list is made of, in words and numbers; empty unless asked for.
-        start: Of a passage of a timed transcript: when it begins, in seconds.
-        end: When it ends.
-        uri: Of media: where the asset is, with the time range as a media fragment (``#t=12.5,31``) where it is known.
-        transcript: Of media: path of the text that the passage stands in.
+    Lines are 1-based and inclusive, inside the cell of a notebook (``cell`` counts from 0) or the transcript of media.
     """
 
     score: float
@@ -353,15 +302,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a query returns: the hits and how they were found.
+    """What a query returns: the hits, best first, and how they were found. docs/hit.md is the contract of the fields.
 
-    Attributes:
-        mode: How the answer as a whole was made.
-        reason: None, or why ``mode`` is not what was asked (or what limits it).
-        stale: None, or that the index is behind its source.
-        space: Id of the space that was searched, None for a keyword answer.
-        hits: Best first.
-        corrected: Words of the question that nothing here holds, each with the one that was searched for instead.
+    ``reason`` says why ``mode`` is not what was asked, or what limits it; ``space`` is None for a keyword answer.
     """
 
     mode: Mode

@@ -1,4 +1,4 @@
-"""What things may be called that users name."""
+"""Rules for the names that users give."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import re
 from outcrop.errors import UsageError
 
 _CORPUS = re.compile(r"\w[\w.-]{0,63}")
-
-
 _PROJECT = re.compile(r"[^\W_A-Z][\w.-]{0,63}")
 
 
 def check_project(name: str) -> str:
-    """The name of a project, as it is."""
+    """Returns the name."""
     if not _PROJECT.fullmatch(name) or name != name.lower():
         raise UsageError(
             f"a project cannot be named {name!r}",
@@ -23,7 +21,7 @@ def check_project(name: str) -> str:
 
 
 def check_corpus(name: str) -> str:
-    """The name of a corpus, as it is."""
+    """Returns the name."""
     if not _CORPUS.fullmatch(name):
         raise UsageError(
             f"a corpus cannot be named {name!r}", "Use letters, digits, dots, dashes and underscores, at most 64"

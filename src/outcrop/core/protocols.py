@@ -1,4 +1,4 @@
-"""The seams: what an adapter must offer. Use cases know these and nothing behind them."""
+"""The ports: what an adapter must offer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 else:
 
     def override(method):
-        """Mark an implementation of a port's method; its docstring stands at the port."""
+        """Mark an implementation of a port's method; its docstring is at the port."""
         return method
 
 
@@ -61,8 +61,7 @@ class Source(Protocol):
         """The folder that paths are relative to."""
 
     @property
-    def project(self) -> str:
-        """Slug of the repository."""
+    def project(self) -> str: ...
 
     @property
     def worktree(self) -> str:
@@ -70,7 +69,7 @@ class Source(Protocol):
 
     @property
     def rules(self) -> str:
-        """The settings that decide whether an artifact is read; under other rules each one is judged again."""
+        """The settings that decide whether an artifact is read; under other rules each is checked again."""
 
     def worktrees(self) -> frozenset[str]:
         """Every view of the store that still exists, this one included."""
@@ -79,11 +78,7 @@ class Source(Protocol):
         """The database file that the index lives in; it need not exist yet."""
 
     def revision(self, seen: Mapping[str, FileState]) -> str:
-        """Where the source is now, cheaply: equal to ``Listing.revision`` when nothing changed since.
-
-        Args:
-            seen: The file states of the last listing.
-        """
+        """Where the source is now, cheaply: equal to ``Listing.revision`` when nothing changed since ``seen``."""
 
     def artifacts(self, seen: Mapping[str, FileState]) -> Listing:
         """List everything, reading only files whose state is not in ``seen``.
@@ -119,7 +114,7 @@ class Withholding(Protocol):
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors. The only way in which anything in the product is embedded."""
+    """Turns texts into vectors. All embedding goes through it."""
 
     @property
     def space(self) -> Space:
@@ -131,7 +126,7 @@ class Embedder(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """Tokens that the model reads of one text, those that frame it included; the rest is cut."""
+        """Tokens that the model reads of one text, special tokens included; the rest is cut."""
 
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
         """Embed texts to be found.
@@ -352,18 +347,18 @@ class Publisher(Protocol):
     """Shares what a build of everything indexed, and withdraws what may not be shared any more."""
 
     def withdraw_hidden(self) -> int:
-        """Before a build: take back what was indexed here and may not be shown any more (private, shunned, gone).
+        """Before a build: withdraw what was indexed here and may not be shown any more (private, shunned, gone).
 
         Returns:
             How many artifacts that were.
 
         Raises:
             SourceError: The source cannot be read.
-            StoreError: They cannot be taken back.
+            StoreError: They cannot be withdrawn.
         """
 
     def withdraw_others(self, hashes: Collection[str], space: Space) -> None:
-        """Take back everything but these artifacts, and what another copy of the source has published.
+        """Withdraw everything but these artifacts, and but what another copy of the source has published.
 
         Raises:
             SourceError: The source cannot be read.
@@ -385,7 +380,6 @@ class Publisher(Protocol):
         Args:
             hashes: Everything that the build indexed.
             changed: Those that it cut anew.
-            space: Where their vectors live.
             revision: What the index is complete at now.
             before: What it was complete at before the build; None when that is not known.
             has_new_vectors: Whether the build embedded anything.
@@ -400,8 +394,7 @@ class Publisher(Protocol):
 class TransferStore(Protocol):
     """Keeps transfer blobs where they can travel. Names are whole: ``vec/HASH.bin``, ``vec/space.json``."""
 
-    def names(self) -> frozenset[str]:
-        """What is there."""
+    def names(self) -> frozenset[str]: ...
 
     def read(self, name: str) -> bytes | Skipped | None:
         """One file; None when it is not there."""
@@ -410,11 +403,7 @@ class TransferStore(Protocol):
         """Everything, by name, in name order. A damaged file comes back as ``Skipped``, never raised."""
 
     def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> TransferCounts:
-        """Store files and withdraw others. What is stored already is left alone, what is not there passed over.
-
-        Args:
-            adds: Content by name; stronger than ``removes``.
-            removes: Names.
+        """Store files and withdraw others, by name; ``adds`` wins. What is so already is left alone.
 
         Raises:
             BlobError: A name that is not of the transfer store.

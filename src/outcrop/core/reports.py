@@ -1,4 +1,4 @@
-"""What a build and an index tell about themselves."""
+"""Reports of builds, transfers and imports, and the status of an index."""
 
 from __future__ import annotations
 
@@ -12,15 +12,7 @@ from outcrop.core.model import Hit, Mode, Ref, Skipped
 class CollectionStatus:
     """One line of ``status``.
 
-    Attributes:
-        name: Collection name.
-        corpus: Corpus name.
-        artifacts: Number of artifacts.
-        chunks: Number of chunks.
-        embedded: How many of them have a vector in this space.
-        characters: Characters of text.
-        bytes: Bytes of text and vectors of this collection.
-        kinds: Chunks per kind.
+    ``embedded`` counts chunks with a vector in this space, ``bytes`` text and vectors, ``kinds`` chunks per kind.
     """
 
     name: str
@@ -35,23 +27,13 @@ class CollectionStatus:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What a build did.
+    """What a build did. ``chunks`` is how many the corpus now has, ``complete`` False if the build stopped early.
 
     Attributes:
-        revision: What the index is now current to.
-        added: Artifacts that were not in the index, or changed.
-        unchanged: Artifacts that were there already.
-        removed: Artifacts that are gone.
-        chunks: Chunks the corpus now has.
-        embedded: Chunks that went through the model in this build.
+        embedded: Chunks that went through the model in this build, with ``characters``.
         reused: New chunks whose vector was already there.
-        characters: Characters that went through the model.
-        cut: Passages that were longer than the embedder reads, so that it saw their beginning only.
-        skipped: What was left out and why.
-        seconds: Wall time.
-        complete: False if the build stopped early; what was done is kept.
-        shared: Transfer blobs that were laid out for other copies of the repository.
-        withdrawn: Transfer blobs that were taken back.
+        cut: Passages that were longer than the embedder reads, so that it read their beginning only.
+        shared: Transfer blobs that were written for other copies of the repository.
     """
 
     revision: str
@@ -75,15 +57,11 @@ class ImportReport:
     """What an import did.
 
     Attributes:
-        revision: What the source is at.
-        space: Id of the space that was imported, which is the one that is searched now.
-        artifacts: Artifacts that are in the index now.
-        chunks: Chunks of them.
+        artifacts: Artifacts that are in the index now, with ``chunks``.
         imported: Vectors that came from blobs.
         missing: Chunks that no blob has a vector for; the next build embeds them.
-        stale: Blobs that were passed over, because what they belong to is not in the source.
+        stale: Blobs of artifacts that are not in the source.
         refused: Blobs that cannot be used, and why.
-        seconds: Wall time.
     """
 
     revision: str
@@ -99,14 +77,12 @@ class ImportReport:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """An exchange with another copy of the repository.
+    """An exchange of blobs with another copy of the repository.
 
     Attributes:
-        sent: Blobs that it took.
-        received: Blobs that came from it.
         refused: Whether it has other blobs than ours, and takes none from this user.
-        withdrawn: Blobs that it had and has no more, because what they belong to is gone.
-        withheld: Artifacts that were not sent, because it has not got the commits that they stand in.
+        withdrawn: Blobs that it deleted, because what they belong to is gone.
+        withheld: Artifacts that were not sent, because it has not got the commits that they are in.
     """
 
     sent: int
@@ -118,15 +94,7 @@ class SyncReport:
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What an export did.
-
-    Attributes:
-        where: Folder, repository file or git ref that holds the vectors.
-        artifacts: Artifacts whose vectors are there now.
-        written: Blobs that were written, because they were not there or not the same.
-        withdrawn: Blobs that were taken out.
-        seconds: Wall time.
-    """
+    """What an export did; ``where`` is the folder, repository file or git ref that holds the vectors."""
 
     where: str
     artifacts: int
@@ -137,15 +105,12 @@ class ExportReport:
 
 @dataclass(frozen=True, slots=True)
 class NormaliseReport:
-    """What bringing vectors and blobs into their present form did.
+    """What rewriting vectors and blobs in their present form did.
 
     Attributes:
         vectors: Stored vectors that had another length than 1.
         dropped: Stored vectors that had no direction at all; the next build makes them again.
-        blobs: Blobs that were written anew.
-        unchanged: Blobs that were fine.
-        refused: Blobs that cannot be read, and why; they are left as they are.
-        seconds: Wall time.
+        blobs: Blobs that were rewritten; those in ``refused`` cannot be read and are left as they are.
     """
 
     vectors: int
@@ -158,18 +123,7 @@ class NormaliseReport:
 
 @dataclass(frozen=True, slots=True)
 class UpsertReport:
-    """What storing a caller's records did.
-
-    Attributes:
-        added: Records that were not there.
-        changed: Records that had another text, kind, path, project or metadata.
-        unchanged: Records that stood there word for word.
-        embedded: Chunks that went through the model.
-        reused: New chunks whose vector was already there.
-        characters: Characters that went through the model.
-        cut: Passages that were longer than the embedder reads, so that it saw their beginning only.
-        seconds: Wall time.
-    """
+    """What storing a caller's records did; the last five fields as in :class:`BuildReport`."""
 
     added: int
     changed: int
@@ -183,12 +137,11 @@ class UpsertReport:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a build is; sent to whoever asked for it, a few times a second at most.
+    """How far a build is; sent a few times a second at most.
 
     Attributes:
         phase: ``listing``, ``chunking``, ``embedding`` or ``writing``.
-        done: Units done.
-        total: Units to do, 0 while unknown.
+        total: 0 while unknown.
         characters: Characters that went through this phase so far.
     """
 
@@ -203,13 +156,9 @@ class Plan:
     """What a build would do: ``index --dry-run``.
 
     Attributes:
-        artifacts: Everything that would be in the index.
-        new: How many of them are not in it yet, or changed.
-        texts: Passages that would go through the embedder (those known already by their text are not counted).
-        characters: Characters of these passages.
-        space: The embedder's space id.
+        artifacts: Everything that would be in the index; ``new`` of them are not yet, or changed.
+        texts: Passages that would go through the embedder, with ``characters``; known texts are not counted.
         address: Where the text would go; None when it stays on this machine.
-        skipped: What would be left out and why.
     """
 
     artifacts: tuple[Ref, ...]
@@ -232,16 +181,13 @@ class SpaceStatus:
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """A running ``outcrop watch``, as it last described itself.
+    """A running ``outcrop watch``, as it last described itself. Times are seconds since the epoch.
 
     Attributes:
-        process: Its process id.
-        since: When it began, seconds since the epoch.
         how: How it learns of changes.
         state: ``watching``, ``updating``, or ``waiting`` after something failed.
         reason: What failed, or why it does not learn of changes by events; None when all is well.
-        retry: When it tries again, seconds since the epoch; None unless it waits.
-        updated: When it last brought the index up to date, seconds since the epoch; None when it has not yet.
+        updated: When it last updated the index; None when it has not yet.
     """
 
     process: int
@@ -258,20 +204,11 @@ class ProjectReport:
     """What importing a project, or reading its peer again, did.
 
     Attributes:
-        name: What it is called here.
         type: ``fossil``, ``git``, ``folder``, ``blobs`` or ``python``.
-        peer: Where it came from.
         item: The package, of ``python``.
-        artifacts: Artifacts that it has now.
-        chunks: Passages of them.
-        added: Artifacts that were read, because they are new or changed.
-        unchanged: Artifacts that were left alone.
-        removed: Artifacts that are gone.
-        embedded: Passages that went through the model; always 0 for what has an index of its own.
-        reused: New passages whose vector was here already.
-        replaced: The project whose place it took, an older version of the same package; empty for none.
-        skipped: What could not be read, and why.
-        seconds: Wall time.
+        artifacts: Artifacts that it has now, with ``chunks``; ``added`` of them are new or changed.
+        embedded: Passages that went through the model; always 0 for a peer with an index of its own.
+        replaced: The project that it replaced, an older version of the same package; empty for none.
     """
 
     name: str
@@ -292,22 +229,12 @@ class ProjectReport:
 
 @dataclass(frozen=True, slots=True)
 class ProjectStatus:
-    """One imported project.
+    """One imported project. The first fields are those of :class:`outcrop.core.rows.Project`.
 
     Attributes:
-        name: What it is called here.
-        type: ``fossil``, ``git``, ``folder``, ``blobs`` or ``python``.
-        peer: Where it came from.
-        item: The package, of ``python``.
-        kind: What all of it counts as here; None for what it counts as there.
-        paths: Patterns of the paths that were wanted.
-        artifacts: How many it has.
-        chunks: Passages of them.
-        embedded: How many of those have a vector in the space that is searched.
-        space: The space of its vectors.
-        imported: When it was last read, in seconds since the epoch.
-        current: Whether it has all that its peer has now; None where nobody asked the peer.
-        reason: Why it is not current, or cannot be brought up to date; None when all is well.
+        embedded: How many of its chunks have a vector in the space that is searched.
+        current: Whether it has all that its peer has now; None where the peer was not asked.
+        reason: Why it is not current, or cannot be updated; None when all is well.
     """
 
     name: str
@@ -330,24 +257,12 @@ class Status:
     """What is indexed, where, and how current it is.
 
     Attributes:
-        source: ``folder``, ``git`` or ``fossil``.
-        root: The folder that paths are relative to.
-        project: Slug of the repository.
-        store: Path of the database.
-        exists: Whether there is an index at all.
-        bytes: Size of the database on disk.
         revision: What the index is current to, None when it was never completed.
         current: What the source is at now.
-        stale: Whether the two differ.
         complete: Share of chunks that have a vector in the space that is searched, 0 to 1.
         writer: Whether another process is building right now.
-        space: The space that search scans, None without an index.
-        embedder: The configured embedder's space id.
-        address: Where the configured embedder sends text, None when nowhere.
-        collections: One line a corpus.
-        spaces: Every space with vectors in the store.
-        skipped: What the last build left out and why.
-        watcher: The ``outcrop watch`` that keeps it current, None without one.
+        space: The space that search scans, None without an index; ``embedder`` is the configured one.
+        address: Where the configured embedder sends text, None when it sends none.
         projects: What was imported from peers, which were not asked.
     """
 
@@ -377,9 +292,8 @@ class Context:
     """What goes before an agent's turn.
 
     Attributes:
-        text: The block; empty where there is nothing to say.
+        text: The block; empty where no passage bears on the prompt.
         tokens: Its length as the bundled tokenizer counts.
-        mode: How the passages were found; None for none.
         reason: Why ``mode`` is not ``hybrid``.
         hits: The passages, in the order of the block.
     """

@@ -1,4 +1,4 @@
-"""What crosses the seam between the use cases and a store: rows, batches and what was found."""
+"""What crosses the ports of a store: rows, batches and what was found."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from outcrop.core.model import Chunk, FileState, Kind, MediaNote, Part, RecordNo
 # The two corpora that every index has; they are built together.
 DEFAULT_BUILDERS = ("code", "docs")
 
-# Builder of what came from peers: no build's pruning takes it out, and no corpus can be called so.
+# Builder of what came from peers: no build prunes it, and no corpus can have this name.
 IMPORTED = "@"
 
 
@@ -21,13 +21,7 @@ IMPORTED = "@"
 class Member:
     """One artifact (or one part of it) belonging to a corpus at one path.
 
-    Attributes:
-        corpus: The corpus it is found in.
-        builder: The corpus whose build put it there; only that build's pruning takes it out again.
-        hash: The artifact.
-        part: Which part of it; ``Part.WHOLE`` for all but notebooks.
-        path: Where it stands, None for what has no path.
-        kind: What it counts as at that path.
+    ``builder`` is the corpus whose build put it there; only that build prunes it. ``kind`` is what it counts as there.
     """
 
     corpus: str
@@ -40,13 +34,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class StoredArtifact:
-    """What the store remembers of one artifact.
+    """What the store keeps of one artifact.
 
     Attributes:
         version: ``Ref.version`` when it was read.
-        recipe: Chunker version and format that cut it; another recipe cuts it again.
-        skip: Why nothing of it is indexed, or None.
-        detail: More about ``skip``.
+        recipe: Chunker version and format that cut it; under another recipe it is cut again.
+        skip: Why nothing of it is indexed, or None; ``detail`` says more.
         parts: The parts its chunks have.
     """
 
@@ -79,14 +72,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class RecordEntry:
-    """A caller's record to write.
-
-    Attributes:
-        id: The caller's own name for it.
-        project: Slug of its project, empty for this one.
-        metadata: JSON object, as text.
-        entry: Its chunks; ``entry.ref`` has its hash, kind and path.
-    """
+    """A caller's record to write; ``entry.ref`` has its hash, kind and path, ``metadata`` is a JSON object as text."""
 
     id: str
     project: str
@@ -96,8 +82,9 @@ class RecordEntry:
 
 @dataclass(frozen=True, slots=True)
 class Upserted:
-    """What writing records did: how many are new, had another content, or stood there word for word; and new chunks
-    that took over a vector."""
+    """What writing records did: how many are new, had another content, or were equal; and new chunks that took over a
+    vector.
+    """
 
     added: int
     changed: int
@@ -107,14 +94,9 @@ class Upserted:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Everything one build says about what belongs where; replaces what that builder said before.
+    """Everything one build says about what belongs where; replaces what these ``builders`` said before.
 
-    Attributes:
-        builders: The corpora whose earlier members are replaced.
-        members: What belongs to them now.
-        seen: File states for the next listing.
-        skipped: What was left out.
-        worktrees: Every view that still exists; the members of others are dropped.
+    ``seen`` is for the next listing; ``worktrees`` are all views that still exist, the members of others are dropped.
     """
 
     builders: Sequence[str]
@@ -153,17 +135,11 @@ class Passage:
     """A stored chunk as an answer needs it.
 
     Attributes:
-        id: Chunk id.
-        hash: The artifact.
-        project: Slug of its repository, empty for this one.
         kind: Kind at the first path that the filter lets through.
-        paths: Paths at which it stands in this view, the ones that pass the filter first.
-        corpora: Corpora it belongs to in this view.
+        paths: Paths that it has in this view, the ones that pass the filter first.
         chunk: The chunk itself; ``start`` and ``end`` are 0, since the store does not keep them.
         siblings: How many chunks the artifact has, this one included.
         version: ``Ref.version`` when its artifact was read; None where no listing of this source named it.
-        record: What the caller said of the record that it is a passage of, or None.
-        media: What is said of the asset that it is a passage of, or None.
     """
 
     id: int
@@ -181,21 +157,12 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class InventoryRow:
-    """What is stored of one artifact (or one part of it) at one of its places in a view.
+    """What is stored of one artifact (or one part of it) at one of its paths in a view.
 
     Attributes:
-        corpus: The corpus it is found in.
-        builder: The corpus whose build put it there.
-        project: Slug of its repository, empty for this one.
-        kind: What it counts as there.
-        path: Where it stands, None for what has no path.
-        hash: The artifact.
-        part: Which part of it.
         version: ``Ref.version`` when it was read; None where no listing of this source named it.
-        chunks: How many chunks it has.
-        embedded: How many of them have a vector in the scanned space.
-        characters: Length of their texts.
-        bytes: The same in UTF-8; vectors not counted.
+        embedded: How many of its chunks have a vector in the scanned space.
+        characters: Length of their texts; ``bytes`` the same in UTF-8, vectors not counted.
     """
 
     corpus: str
@@ -223,7 +190,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """What replacing a view did: artifacts of the store that no view names any more, now gone."""
+    """What replacing a view did: artifacts that no view names any more, now deleted."""
 
     artifacts: int
     chunks: int
@@ -231,13 +198,7 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a write did.
-
-    Attributes:
-        chunks: Chunks added.
-        reused: How many of them took over a vector that was there already.
-        dropped: What no view names any more, now gone.
-    """
+    """What a write did: chunks added, how many of them took over a vector, and what no view names any more."""
 
     chunks: int
     reused: int
@@ -246,14 +207,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embedded:
-    """A stored chunk of one artifact as the transfer store takes it.
-
-    Attributes:
-        chunk: The chunk; its offsets are 0, since the store does not keep them.
-        digest: Of the string that is embedded.
-        vector: float32 ``[dim]``, L2-normalised; None where it was not embedded yet.
-        media: What is said of the asset that it is a passage of, or None.
-    """
+    """A stored chunk as the transfer store takes it; ``vector`` is float32 ``[dim]``, L2-normalised, or None."""
 
     chunk: Chunk
     digest: bytes
@@ -262,12 +216,10 @@ class Embedded:
 
     @property
     def seq(self) -> int:
-        """Ordinal within the artifact."""
         return self.chunk.seq
 
     @property
     def text(self) -> str:
-        """The chunk's text."""
         return self.chunk.text
 
 
@@ -276,14 +228,10 @@ class Project:
     """Where an imported project came from, and how.
 
     Attributes:
-        name: What it is called here.
         type: What the peer is: ``fossil``, ``git``, ``folder``, ``blobs``, or ``python`` for an installed package.
-        peer: Where it is: an absolute path; for a package, that of the interpreter.
-        item: Name of the package; empty for all else.
+        peer: Absolute path of the peer; for a package, that of the interpreter, and ``item`` is its name.
         kind: What all of it counts as here; None for what it counts as there.
         paths: Patterns of the paths that were wanted; empty for all.
-        revision: What it is current to.
-        space: The space of its vectors.
         imported: When it was last read, in seconds since the epoch.
     """
 
@@ -300,7 +248,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class TransferCounts:
-    """What a change of the transfer store did: files written, and files withdrawn."""
+    """Files written to the transfer store, and files withdrawn from it."""
 
     added: int
     removed: int
@@ -312,16 +260,7 @@ ArtifactKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PassageRef:
-    """Where a passage stands.
-
-    Attributes:
-        project: Slug of its repository, empty for this one.
-        hash: Its artifact.
-        paths: Every path of it.
-        lines: First and last line, 1-based, inclusive (inside the cell for a notebook).
-        name: Qualified name or heading trail, or None.
-        cell: 0-based cell number in a notebook, else None.
-    """
+    """Where a passage is. Lines are 1-based and inclusive, in a notebook inside the cell, which counts from 0."""
 
     project: str
     hash: str
@@ -332,5 +271,4 @@ class PassageRef:
 
     @property
     def artifact(self) -> ArtifactKey:
-        """What it is a passage of."""
         return self.project, self.hash

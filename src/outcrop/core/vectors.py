@@ -15,13 +15,13 @@ ON_DISK = np.dtype("<f4")
 
 
 def normalise(matrix: npt.ArrayLike) -> Matrix:
-    """Scale every row to length 1.
-
-    Args:
-        matrix: Real numbers ``[n, dim]``; n may be 0.
+    """Scale every row of real numbers ``[n, dim]`` to length 1; n may be 0.
 
     Returns:
         float32 ``[n, dim]``, a new array, each row's L2 norm within 1e-6 of 1.
+
+    Raises:
+        BadEmbedding: Not rows of finite real numbers, or a row of zeros.
     """
     try:
         given = np.asarray(matrix)
@@ -42,39 +42,20 @@ def normalise(matrix: npt.ArrayLike) -> Matrix:
 
 
 def to_bytes(vector: Vector) -> bytes:
-    """One vector as it is stored.
-
-    Args:
-        vector: float32 ``[dim]``.
-
-    Returns:
-        ``4 * dim`` bytes.
-    """
+    """One vector (float32 ``[dim]``) as it is stored, in ``4 * dim`` bytes."""
     if vector.ndim != 1:
         raise FormatError(f"One vector was to be stored, not an array of shape {vector.shape}")
     return vector.astype(ON_DISK, copy=False).tobytes()
 
 
 def from_bytes(data: bytes, dim: int) -> Vector:
-    """One stored vector.
-
-    Args:
-        data: What :func:`to_bytes` made.
-        dim: Number of components that it must have.
-
-    Returns:
-        float32 ``[dim]`` in the machine's byte order, writable, exactly the values that were stored.
-    """
+    """One stored vector: float32 ``[dim]`` in the machine's byte order, writable, exactly the stored values."""
     vector: Vector = stack([data], dim)[0]
     return vector
 
 
 def stack(blobs: Sequence[bytes], dim: int) -> Matrix:
-    """Many stored vectors as the contiguous matrix that a scan wants; the bytes are copied once.
-
-    Args:
-        blobs: What :func:`to_bytes` made, n times.
-        dim: Number of components that each must have.
+    """Stored vectors of ``dim`` components as one matrix; the bytes are copied once.
 
     Returns:
         float32 ``[n, dim]`` in the machine's byte order, C-contiguous, writable.

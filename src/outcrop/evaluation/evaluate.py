@@ -36,7 +36,7 @@ from outcrop.search.engine import search
 from outcrop.search.fallback import build_command
 from outcrop.search.parse import parse
 from outcrop.search.query import Query
-from outcrop.search.staleness import Freshness
+from outcrop.search.staleness import StalenessCheck
 
 # Hits that are asked for: enough to fill ten files, and to say where an answer came that did not come early.
 HITS = 100
@@ -117,7 +117,7 @@ def evaluate(
             + (f", such as {missing[0].label}" if missing else ""),
             "Paths start at the root of what is indexed; outcrop search --json shows them",
         )
-    freshness = Freshness(store, source)
+    staleness = StalenessCheck(store, source)
     measured: list[_Measured] = []
     embedded: list[EmbeddingCost] = []
     failures: list[FailedEmbedder] = []
@@ -143,7 +143,7 @@ def evaluate(
         not_judged=judged.not_judged,
         embedded=tuple(embedded),
         failures=tuple(failures),
-        stale=freshness.stale() is not None,
+        stale=staleness.result() is not None,
         passed_over=any(each.passed for each in measured),
     )
 

@@ -21,6 +21,7 @@ from outcrop.core.names import check_project
 from outcrop.core.protocols import Source, TransferStore, Withholding
 from outcrop.core.reports import Progress
 from outcrop.errors import BlobError, IndexMissing, OutcropError, SpaceMismatch, StoreError, UsageError
+from outcrop.search.staleness import compare
 from outcrop.sources.discover import FoundRoot, find_root, open_source
 from outcrop.sources.folder import FolderSource
 from outcrop.sources.options import Options
@@ -188,7 +189,7 @@ def _look_at(store: SqliteStore, source: Source, settings: Settings, space: Spac
         now = source.revision(store.seen())
     except OutcropError as error:
         raise at(path, error) from error
-    return Look(_word(revisions), any(revision != now for revision in revisions.values()), source)
+    return Look(_word(revisions), compare(revisions, now) is not None, source)
 
 
 def _of_blobs(

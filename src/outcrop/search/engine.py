@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from outcrop.core.model import Answer, Copy, Filter, Mode, Space, Stale
-from outcrop.core.protocols import ChunkIndex, Embedder, Source, Vector, Withholding
+from outcrop.core.protocols import ChunkIndex, Embedder, Source, Vector
 from outcrop.core.rows import Passage, ScoredChunk, State
 from outcrop.errors import BadEmbedding, EmbedderError, IndexMissing, SpaceMismatch, StoreError
 from outcrop.search import ranking, spelling
@@ -19,7 +19,7 @@ from outcrop.search.near_duplicates import dedupe
 from outcrop.search.parse import with_words_replaced
 from outcrop.search.query import Query, check, resolve
 from outcrop.search.ranking import Ranked
-from outcrop.search.staleness import Freshness
+from outcrop.search.staleness import StalenessCheck, visible
 from outcrop.text import terms
 
 # Candidates that the search by meaning and the search by words each give to the ranking.
@@ -67,7 +67,7 @@ def _from_index(query: Query, index: ChunkIndex, source: Source, embedder: Embed
         where = resolve(query.where, names, source.project)
         state = index.state()
         # Asking for the source's revision takes as long as the search; they run side by side.
-        freshness = Freshness(index, source)
+        staleness = StalenessCheck(index, source)
         fixes = spelling.corrections(query, index, where.kinds)
     if fixes:
         query = with_words_replaced(query, fixes)
@@ -85,7 +85,7 @@ def _from_index(query: Query, index: ChunkIndex, source: Source, embedder: Embed
         found = _find(query, vector, index, embedder.space, where)
     passages = without_withheld(source, found.passages)
     if vector is None:
-        answer = keyword_answer(query, passages, found.by_words, reason, freshness.stale())
+        answer = keyword_answer(query, passages, found.by_words, reason, staleness.result())
         return replace(answer, corrected=fixes)
     scores = dict(found.products)
     if found.percent is not None:
@@ -105,7 +105,7 @@ def _from_index(query: Query, index: ChunkIndex, source: Source, embedder: Embed
         scores,
         modes,
         reason=reason,
-        stale=freshness.stale(),
+        stale=staleness.result(),
         space=embedder.space,
         fixes=fixes,
     )
@@ -140,12 +140,8 @@ def _by_words(query: Query, index: ChunkIndex, k: int, where: Filter) -> Sequenc
 
 
 def without_withheld(source: Source, passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
-    """Without those that were withdrawn from the public since they were indexed."""
-    if not isinstance(source, Withholding):
-        return passages
-    versions = {item.hash: item.version for item in passages.values() if item.version and not item.project}
-    hidden = source.withheld(versions)
-    return {key: item for key, item in passages.items() if item.project or item.hash not in hidden}
+    """Without those whose artifact was withdrawn from the public since it was indexed."""
+    return {item.id: item for item in visible(source, passages.values())}
 
 
 def _rank(

@@ -1,21 +1,60 @@
-"""Whether an index is older than its source."""
+"""Whether an index is behind its source, and what of it may still be shown."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Mapping
+from typing import Protocol, TypeVar
 
 from outcrop.core.model import Stale
-from outcrop.core.protocols import IndexState, Source
+from outcrop.core.protocols import IndexState, Source, Withholding
 from outcrop.errors import OutcropError
 
 
-class Freshness:
+class Indexed(Protocol):
+    """Anything that comes from an artifact of the index."""
+
+    @property
+    def project(self) -> str: ...
+
+    @property
+    def hash(self) -> str: ...
+
+    @property
+    def version(self) -> str | None: ...
+
+
+T = TypeVar("T", bound=Indexed)
+
+
+def compare(revisions: Mapping[str, str | None], current: str, *, has_members: bool = True) -> Stale | None:
+    """The revision of the first build that is behind the source, None where no build is.
+
+    Args:
+        revisions: Of the last complete build of each corpus.
+        has_members: Whether any build put anything in. Records alone have no source, so they are never stale.
+    """
+    behind = [revision for revision in revisions.values() if revision != current]
+    if behind or (has_members and not revisions):
+        return Stale(behind[0] if behind else None, current)
+    return None
+
+
+def visible(source: Source, items: Iterable[T]) -> list[T]:
+    """Without those whose artifact was withdrawn from the public since it was indexed."""
+    items = list(items)
+    if not isinstance(source, Withholding):
+        return items
+    hidden = source.withheld({item.hash: item.version for item in items if item.version and not item.project})
+    return [item for item in items if item.project or item.hash not in hidden]
+
+
+class StalenessCheck:
     """Finds out, in the background, whether the source changed since the index was built."""
 
     def __init__(self, index: IndexState, source: Source) -> None:
-        self._indexed = index.revisions()
-        # Records alone have no source, so they cannot be stale.
-        self._built = bool(self._indexed) or index.has_members()
+        self._revisions = index.revisions()
+        self._has_members = bool(self._revisions) or index.has_members()
         self._seen = index.seen()
         self._source = source
         self._current = ""
@@ -28,12 +67,7 @@ class Freshness:
         except (OutcropError, OSError) as error:
             self._current = f"unknown: {error}"
 
-    def stale(self) -> Stale | None:
+    def result(self) -> Stale | None:
+        """Waits for the source."""
         self._thread.join()
-        # Each corpus has its own build; the index is as old as the oldest.
-        if not self._built:
-            return None
-        outdated = [revision for revision in self._indexed.values() if revision != self._current]
-        if self._indexed and not outdated:
-            return None
-        return Stale(outdated[0] if outdated else None, self._current)
+        return compare(self._revisions, self._current, has_members=self._has_members)

@@ -23,7 +23,8 @@ from mcp_types import version as versions
 from repositories import make_repository
 
 import outcrop
-from outcrop.app.warm_index import Service
+from outcrop.app.warm_index import WarmIndex
+from outcrop.surfaces.mcp import early_answers, tools
 from outcrop.surfaces.mcp.early_answers import ENVELOPE_VERSION, HANDSHAKE_VERSIONS, EarlyResponder
 from outcrop.surfaces.mcp.server import make_server
 
@@ -42,12 +43,12 @@ META = {
 SEARCH = {"name": "semantic_search", "arguments": {"query": "boil water", "k": 1}}
 
 
-def request(id: int | str, method: str, **params: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": id, "method": method} | ({"params": params} if params else {})
+def request(number: int | str, method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "method": method} | ({"params": params} if params else {})
 
 
-def greeting(version: str = HANDSHAKE_VERSIONS[-1], id: int | str = 0) -> dict[str, Any]:
-    return request(id, "initialize", protocolVersion=version, capabilities={"roots": {}}, clientInfo=PARTY)
+def greeting(version: str = HANDSHAKE_VERSIONS[-1], number: int | str = 0) -> dict[str, Any]:
+    return request(number, "initialize", protocolVersion=version, capabilities={"roots": {}}, clientInfo=PARTY)
 
 
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
@@ -123,7 +124,7 @@ def answers_of_the_sdk(messages: list[dict[str, Any]], *, structured: bool) -> l
     async def run() -> list[Any]:
         to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](10)
         to_client, from_server = anyio.create_memory_object_stream[SessionMessage](10)
-        server = make_server(Service(lambda: outcrop.open(".")), structured=structured)
+        server = make_server(WarmIndex(lambda: outcrop.open(".")), structured=structured)
         found = []
         async with anyio.create_task_group() as group:
             group.start_soon(server.run, from_client, to_client, server.create_initialization_options())
@@ -140,30 +141,36 @@ def answers_of_the_sdk(messages: list[dict[str, Any]], *, structured: bool) -> l
     return anyio.run(run)
 
 
-def answers_of_the_doorman(messages: list[dict[str, Any]], *, structured: bool) -> list[Any]:
-    doorman = EarlyResponder(structured=structured)
-    found = [doorman.answer(message) for message in messages]
+def early_answers_to(messages: list[dict[str, Any]], *, structured: bool) -> list[Any]:
+    early = EarlyResponder(structured=structured)
+    found = [early.answer(message) for message in messages]
     return [json.loads(answer) for message, answer in zip(messages, found, strict=True) if "id" in message and answer]
 
 
 @pytest.mark.parametrize("structured", [True, False])
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
-def test_the_doorman_says_what_the_sdk_says(version: str, structured: bool) -> None:
+def test_the_early_answers_say_what_the_sdk_says(version: str, structured: bool) -> None:
     messages = [greeting(version, "a"), INITIALIZED, request(1, "tools/list")]
-    found = answers_of_the_doorman(messages, structured=structured)
+    found = early_answers_to(messages, structured=structured)
     assert len(found) == 2
     assert found == answers_of_the_sdk(messages, structured=structured)
 
 
 @pytest.mark.parametrize("structured", [True, False])
-def test_the_doorman_knows_the_newest_version_too(structured: bool) -> None:
+def test_the_early_answers_know_the_newest_version_too(structured: bool) -> None:
     messages = [request(1, "server/discover", **META), request("x", "tools/list", **META)]
-    found = answers_of_the_doorman(messages, structured=structured)
+    found = early_answers_to(messages, structured=structured)
     assert len(found) == 2
     assert found == answers_of_the_sdk(messages, structured=structured)
 
 
-def test_the_doorman_knows_every_version_that_the_sdk_knows() -> None:
+def test_the_early_answers_list_the_tools_that_there_are() -> None:
+    assert early_answers.listed(structured=True) == tools.listed(structured=True), (
+        "python -m outcrop.surfaces.mcp.tools"
+    )
+
+
+def test_the_early_answers_know_every_version_that_the_sdk_knows() -> None:
     assert (*HANDSHAKE_VERSIONS, ENVELOPE_VERSION) == versions.KNOWN_PROTOCOL_VERSIONS
 
 
@@ -190,19 +197,19 @@ def test_the_doorman_knows_every_version_that_the_sdk_knows() -> None:
     ],
 )
 def test_whatever_else_is_the_sdks_and_so_is_all_that_follows(message: Any) -> None:
-    doorman = EarlyResponder()
-    assert doorman.answer(message) is None
-    assert doorman.answer(greeting()) is None
+    early = EarlyResponder()
+    assert early.answer(message) is None
+    assert early.answer(greeting()) is None
 
 
-def test_a_cursor_or_another_era_is_not_the_doormans_business() -> None:
-    doorman = EarlyResponder()
-    assert doorman.answer(greeting()) is not None
-    assert doorman.answer(INITIALIZED) is None
-    assert doorman.answer(request(1, "tools/list", **META)) is None
-    doorman = EarlyResponder()
-    assert doorman.answer(greeting()) is not None
-    assert doorman.answer(request(1, "tools/list", cursor="x")) is None
+def test_a_cursor_or_another_era_is_not_answered_early() -> None:
+    early = EarlyResponder()
+    assert early.answer(greeting()) is not None
+    assert early.answer(INITIALIZED) is None
+    assert early.answer(request(1, "tools/list", **META)) is None
+    early = EarlyResponder()
+    assert early.answer(greeting()) is not None
+    assert early.answer(request(1, "tools/list", cursor="x")) is None
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -253,8 +260,8 @@ def test_the_first_answers_need_no_heavy_package(root: Path) -> None:
     arguments = script(
         """
         import sys
-        from outcrop.surfaces.mcp import early_answers, stdio, tools
-        tools.listed(True)
+        from outcrop.surfaces.mcp import early_answers, stdio
+        early_answers.listed(True)
         heavy = {"numpy", "onnxruntime", "mcp", "pydantic", "anyio", "starlette", "asyncio", "httpx2"}
         print(sorted(heavy & sys.modules.keys()))
         """

@@ -21,9 +21,9 @@ from mcp_types import CallToolResult
 from repositories import commit, make_repository, write
 
 import outcrop
-from outcrop.app import warm_index as service_module
+from outcrop.app import warm_index
 from outcrop.app.index import Index
-from outcrop.app.warm_index import LOADING, Service
+from outcrop.app.warm_index import LOADING, WarmIndex
 from outcrop.core.model import Answer, Copy, Hit, Kind, Mode, Stale
 from outcrop.errors import EmbedderUnavailable
 from outcrop.surfaces.mcp import tools
@@ -67,19 +67,19 @@ def root(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def serving(root: Path, *, build: bool = True, rev: str | None = None, **more: Any) -> Iterator[Service]:
+def serving(root: Path, *, build: bool = True, rev: str | None = None, **more: Any) -> Iterator[WarmIndex]:
     """A service of a folder, indexed unless told otherwise."""
     if build:
         with outcrop.open(root, settings=HASH, rev=rev) as index:
             index.build()
-    service = Service(lambda: outcrop.open(root, settings=HASH, rev=rev), **more)
+    service = WarmIndex(lambda: outcrop.open(root, settings=HASH, rev=rev), **more)
     try:
         yield service
     finally:
         service.close()
 
 
-def calls(service: Service, *asked: tuple[str, dict[str, Any]], structured: bool = True) -> list[CallToolResult]:
+def calls(service: WarmIndex, *asked: tuple[str, dict[str, Any]], structured: bool = True) -> list[CallToolResult]:
     """What a real client gets, one call after the other."""
 
     async def run() -> list[CallToolResult]:
@@ -90,7 +90,7 @@ def calls(service: Service, *asked: tuple[str, dict[str, Any]], structured: bool
     return anyio.run(run)
 
 
-def call(service: Service, name: str, **arguments: Any) -> CallToolResult:
+def call(service: WarmIndex, name: str, **arguments: Any) -> CallToolResult:
     return calls(service, (name, arguments))[0]
 
 
@@ -187,7 +187,7 @@ def test_full_text_is_whole_passages(root: Path) -> None:
 
 
 def test_answers_in_words_alone(root: Path) -> None:
-    async def run(service: Service) -> tuple[Any, CallToolResult]:
+    async def run(service: WarmIndex) -> tuple[Any, CallToolResult]:
         async with Client(make_server(service, structured=False)) as client:
             listed = await client.list_tools()
             return listed, await client.call_tool("semantic_search", {"query": "water"})
@@ -302,11 +302,11 @@ def test_lines_of_a_file_are_read(root: Path) -> None:
 def test_a_path_below_the_root_may_be_absolute_and_a_hash_is_enough(root: Path) -> None:
     with serving(root) as service:
         absolute = call(service, "read_passage", path=f"{root}/src/kettle.py")
-        hash = absolute.structured_content["hash"]
+        content_hash = absolute.structured_content["hash"]
         by_hash, both, outdated = calls(
             service,
-            ("read_passage", {"hash": hash}),
-            ("read_passage", {"hash": hash, "path": "src/kettle.py"}),
+            ("read_passage", {"hash": content_hash}),
+            ("read_passage", {"hash": content_hash, "path": "src/kettle.py"}),
             ("read_passage", {"hash": "0" * 64, "path": "src/kettle.py"}),
         )
     assert absolute.structured_content["path"] == "src/kettle.py"
@@ -371,7 +371,7 @@ def test_a_refusal_says_why_and_what_is_there(root: Path) -> None:
     assert "Its lines are 1-6" in text(beyond)
     assert "Its cells go from 0 to 1" in text(cell)
     assert "needs a path or a hash" in text(neither)
-    assert "line 2 stands before line 5" in text(backwards)
+    assert "line 2 is before line 5" in text(backwards)
     assert all(each.is_error for each in (secret, guess, beyond, cell, neither, backwards))
 
 
@@ -423,7 +423,7 @@ def test_wrong_arguments_are_results_that_a_model_can_read(root: Path) -> None:
 
 
 def test_an_unknown_tool_is_an_error_of_the_protocol(root: Path) -> None:
-    async def run(service: Service) -> MCPError:
+    async def run(service: WarmIndex) -> MCPError:
         async with Client(make_server(service)) as client:
             with pytest.raises(MCPError, match="there is no tool 'grep'") as caught:
                 await client.call_tool("grep", {"query": "x"})
@@ -450,7 +450,7 @@ def test_a_bug_is_an_answer_and_the_server_goes_on(
 
 
 def test_an_index_that_comes_changes_and_goes_is_noticed(root: Path) -> None:
-    def state(service: Service) -> tuple[str, bool, list[str]]:
+    def state(service: WarmIndex) -> tuple[str, bool, list[str]]:
         found, status = calls(service, ("semantic_search", {"query": "teapot"}), ("index_status", {}))
         hits = found.structured_content["hits"]
         return found.structured_content["mode"], status.structured_content["exists"], [hit["path"] for hit in hits[:1]]
@@ -497,7 +497,7 @@ def test_words_answer_while_the_model_loads_and_say_so(root: Path) -> None:
 
     with outcrop.open(root, settings=HASH) as index:
         index.build()
-    service = Service(open_slowly, patience=0.05)
+    service = WarmIndex(open_slowly, timeout=0.05)
     service.start()
     try:
         early, words, status = calls(
@@ -534,7 +534,7 @@ def test_a_model_that_cannot_be_loaded_is_named_in_the_answer(root: Path) -> Non
 
     with outcrop.open(root, settings=HASH) as index:
         index.build()
-    service = Service(open_without)
+    service = WarmIndex(open_without)
     try:
         result = call(service, "semantic_search", query="boil water")
     finally:
@@ -545,7 +545,7 @@ def test_a_model_that_cannot_be_loaded_is_named_in_the_answer(root: Path) -> Non
 
 def test_nothing_is_sent_to_a_server_before_there_is_a_question(root: Path) -> None:
     remote = {"embedder": "ollama", "endpoint_url": "http://127.0.0.1:9"}
-    service = Service(lambda: outcrop.open(root, settings=remote))
+    service = WarmIndex(lambda: outcrop.open(root, settings=remote))
     service.start()
     try:
         assert service.index().embedder.address is not None
@@ -563,7 +563,7 @@ def test_settings_that_change_are_noticed(root: Path) -> None:
         opened.append(outcrop.open(root, settings=current[0]))
         return opened[-1]
 
-    service = Service(open_now, is_current=lambda index: index.settings.dim == current[0].get("dim"))
+    service = WarmIndex(open_now, is_current=lambda index: index.settings.dim == current[0].get("dim"))
     try:
         before = call(service, "index_status").structured_content["embedder"]
         current[0] = HASH | {"dim": 64}
@@ -586,7 +586,7 @@ def test_a_cancelled_call_leaves_the_server_answering(root: Path, monkeypatch: p
 
     monkeypatch.setattr(Index, "search", slow)
 
-    async def run(service: Service) -> CallToolResult:
+    async def run(service: WarmIndex) -> CallToolResult:
         async with Client(make_server(service), mode="legacy") as client, anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "semantic_search", {"query": "slow"})
             await anyio.to_thread.run_sync(started.wait, 10)
@@ -603,7 +603,7 @@ def test_a_cancelled_call_leaves_the_server_answering(root: Path, monkeypatch: p
 def test_many_calls_at_once_are_all_answered(root: Path) -> None:
     questions = ["boil water", "pour a cup", "install from source", "LINE_7", "descale with vinegar"] * 8
 
-    async def run(service: Service) -> list[Any]:
+    async def run(service: WarmIndex) -> list[Any]:
         results: list[Any] = [None] * len(questions)
 
         async def ask(at: int) -> None:
@@ -622,7 +622,7 @@ def test_many_calls_at_once_are_all_answered(root: Path) -> None:
 
 
 def test_the_patience_is_shorter_than_any_clients() -> None:
-    assert service_module.PATIENCE <= 5
+    assert warm_index.MODEL_TIMEOUT <= 5
 
 
 def test_copies_are_named_as_read_passage_takes_them() -> None:
@@ -640,7 +640,7 @@ def test_copies_are_named_as_read_passage_takes_them() -> None:
 def test_a_mistyped_word_is_said(root: Path) -> None:
     with serving(root) as service:
         result = call(service, "semantic_search", query="kettel", k=1)
-    assert "; kettel stands nowhere here, kettle was searched for instead" in text(result).splitlines()[0]
+    assert "; kettel is not in the index, kettle was searched for instead" in text(result).splitlines()[0]
     assert result.structured_content["corrected"] == {"kettel": "kettle"}
 
 

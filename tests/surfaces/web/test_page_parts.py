@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,12 +13,10 @@ from repositories import commit, git, make_repository, write
 
 from outcrop.app.catalog import Folder
 from outcrop.app.documents import Block, Document
-from outcrop.core import schema
 from outcrop.core.model import Kind
 from outcrop.errors import UsageError
 from outcrop.sources.git.published import PublishedRemote
 from outcrop.surfaces.render import passage
-from outcrop.surfaces.web.api.schemas import shape_of
 from outcrop.surfaces.web.pages.excerpts import excerpt_of, parse_lines
 from outcrop.surfaces.web.pages.forges import forge_of
 from outcrop.surfaces.web.pages.highlight import dedent, highlight, marked_terms
@@ -236,35 +232,3 @@ def test_only_so_many_visitors_are_remembered() -> None:
     for number in range(MAX_CLIENTS):
         limiter.acquire(str(number))
     assert limiter.acquire("first") == 0
-
-
-# -- schemas ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Inner:
-    """One."""
-
-    numbers: tuple[int, int]
-    more: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Outer:
-    """Two.
-
-    More.
-    """
-
-    inner: tuple[Inner, ...]
-    kind: Kind | None
-
-
-def test_answers_are_described_by_their_dataclasses() -> None:
-    named: dict[str, schema.Schema] = {}
-    assert shape_of(Outer, named) == {"$ref": "#/components/schemas/Outer"}
-    assert named["Outer"]["properties"]["inner"] == {"type": "array", "items": {"$ref": "#/components/schemas/Inner"}}
-    assert named["Outer"]["description"] == "Two."
-    assert named["Outer"]["properties"]["kind"]["anyOf"][1] == {"type": "null"}
-    assert named["Inner"]["properties"]["numbers"]["maxItems"] == 2
-    assert named["Inner"]["properties"]["more"] == {"type": "object", "additionalProperties": {"type": "number"}}

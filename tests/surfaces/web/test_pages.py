@@ -443,7 +443,7 @@ def test_the_description_lists_what_is_checked(ask: WebClient) -> None:
     parameters = {each["name"]: each for each in described["paths"][API + "search"]["get"]["parameters"]}
     assert parameters["q"]["required"]
     assert parameters["k"]["schema"] == {"type": "integer", "minimum": 1, "maximum": 100, "default": 10}
-    assert parameters["kind"]["schema"]["items"] == {"enum": [str(each) for each in Kind]}
+    assert parameters["kind"]["schema"]["items"] == {"type": "string", "enum": [str(each) for each in Kind]}
     schemas = described["components"]["schemas"]
     assert set(schemas["Hit"]["properties"]) >= {"score", "kind", "project", "path", "hash", "text"}
 

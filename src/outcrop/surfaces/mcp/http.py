@@ -10,7 +10,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
 from outcrop.app.index import Index
-from outcrop.app.warm_index import Service
+from outcrop.app.warm_index import WarmIndex
 from outcrop.surfaces.mcp.server import make_server
 
 LOOPBACK_HOSTS = ("127.0.0.1:*", "localhost:*", "[::1]:*")
@@ -24,10 +24,10 @@ TEXT_ONLY = b"text-only"
 
 
 class McpEndpoint:
-    """The application. Every request stands alone, so that a restart of the server breaks no client's session.
+    """The application. Requests have no session, so that a restart of the server breaks no client's.
 
     Args:
-        open_index: Gives the index, once; it is not closed here.
+        open_index: Called once; the index is not closed here.
         hosts: ``Host`` headers that are answered, against DNS rebinding; ``name:*`` means any port.
         origins: ``Origin`` headers that are answered; none is answered too.
     """
@@ -39,7 +39,7 @@ class McpEndpoint:
         hosts: Sequence[str] = LOOPBACK_HOSTS,
         origins: Sequence[str] = LOOPBACK_ORIGINS,
     ) -> None:
-        self._service = Service(open_index, keeps=False)
+        self._service = WarmIndex(open_index, closes=False)
         security = TransportSecuritySettings(
             enable_dns_rebinding_protection=True, allowed_hosts=list(hosts), allowed_origins=list(origins)
         )
@@ -55,9 +55,8 @@ class McpEndpoint:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        asked = scope.get("query_string", b"").split(b"&")
-        manager = self._text_only if TEXT_ONLY in asked else self._structured
+        parameters = scope.get("query_string", b"").split(b"&")
+        manager = self._text_only if TEXT_ONLY in parameters else self._structured
         await manager.handle_request(scope, receive, send)
 
     @asynccontextmanager

@@ -11,17 +11,17 @@ from outcrop.app import documents
 from outcrop.app.documents import Block, Document
 from outcrop.app.index import Index
 from outcrop.errors import UnknownArtifact, UsageError
-from outcrop.surfaces.mcp.results import Passage
+from outcrop.surfaces.mcp.results import ReadPassage
 
-# Lines of one reading, about five screens; whoever needs more goes on from there.
+# Of one call: about five screens.
 MOST_LINES = 400
 
-# Of one reading, for files with long lines.
+# Of one call, for files with long lines.
 MOST_CHARACTERS = 40_000
 
 MOST_GUESSES = 3
 
-# Characters of a path that is repeated in a refusal.
+# Characters of a path that an error message repeats.
 LONGEST_NAME = 200
 
 _WITH_LINES = re.compile(
@@ -30,21 +30,11 @@ _WITH_LINES = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What was named.
-
-    Attributes:
-        path: Where it stands.
-        hash: Its content address.
-        project: Slug of its repository; empty for this one.
-        cell: Cell of a notebook, from 0.
-        first: First line, from 1.
-        last: Last line.
-        around: Lines to add on both sides of those that are named.
-    """
+class PassageRequest:
+    """What the agent names: cells count from 0, lines from 1; ``around`` is added on both sides of named lines."""
 
     path: str | None
-    hash: str | None
+    content_hash: str | None
     project: str
     cell: int | None
     first: int | None
@@ -52,57 +42,57 @@ class Place:
     around: int
 
 
-def read(index: Index, place: Place) -> Passage:
+def read(index: Index, request: PassageRequest) -> ReadPassage:
     """Read the lines that were named, or the beginning of the whole."""
-    if not place.path and not place.hash:
+    if not request.path and not request.content_hash:
         raise UsageError("read_passage needs a path or a hash", "Take either from a hit of semantic_search")
-    document, place = _find(index, place)
-    block = _block(document, place)
-    return _cut(document, block, place)
+    document, request = _find(index, request)
+    return _cut(document, _block(document, request), request)
 
 
-def _find(index: Index, place: Place) -> tuple[Document, Place]:
-    for meant in _readings(index, place):
+def _find(index: Index, request: PassageRequest) -> tuple[Document, PassageRequest]:
+    for meant in _interpretations(index, request):
         try:
-            found = documents.read(index, path=meant.path, hash=meant.hash, project=meant.project)
+            found = documents.read(index, path=meant.path, content_hash=meant.content_hash, project=meant.project)
         except UnknownArtifact:
             continue
-        if place.hash and found.hash != place.hash:
+        if request.content_hash and found.hash != request.content_hash:
             found = replace(found, state="changed")
         return found, meant
-    named = (place.path or place.hash or "")[:LONGEST_NAME]
-    raise UnknownArtifact(f"nothing at {named!r} is indexed", _advice(index, place))
+    named = (request.path or request.content_hash or "")[:LONGEST_NAME]
+    raise UnknownArtifact(f"nothing at {named!r} is indexed", _advice(index, request))
 
 
-def _readings(index: Index, place: Place) -> Iterator[Place]:
+def _interpretations(index: Index, request: PassageRequest) -> Iterator[PassageRequest]:
     """What may be meant, the likeliest first. Nothing here touches the disk: it is looked up in the index."""
-    if place.path is None:
-        yield place
+    if request.path is None:
+        yield request
         return
-    found = _WITH_LINES.fullmatch(place.path)
-    ways = [place]
-    if found is not None:
-        first, last = int(found["first"]), int(found["last"] or found["first"])
-        cell = place.cell if found["cell"] is None else int(found["cell"])
-        ways = [
-            replace(place, path=found["path"], cell=cell, first=place.first or first, last=place.last or last),
-            place,
-        ]
+    ways = [request]
+    if (found := _WITH_LINES.fullmatch(request.path)) is not None:
+        with_lines = replace(
+            request,
+            path=found["path"],
+            cell=request.cell if found["cell"] is None else int(found["cell"]),
+            first=request.first or int(found["first"]),
+            last=request.last or int(found["last"] or found["first"]),
+        )
+        ways = [with_lines, request]
     for way in ways:
         path = way.path or ""
         relative = posixpath.normpath(path.removeprefix(f"{index.source.root}/"))
         for each in dict.fromkeys((path, relative)):
             yield replace(way, path=each)
-            if way.hash:
-                # It changed since that hit; better its present text, which says so, than nothing.
-                yield replace(way, path=each, hash=None)
+            if way.content_hash:
+                # It changed since that hit: its present text, which says so, is better than nothing.
+                yield replace(way, path=each, content_hash=None)
 
 
-def _advice(index: Index, place: Place) -> str:
+def _advice(index: Index, request: PassageRequest) -> str:
     if not index.store.exists:
         return "Only what Outcrop would index can be read"
-    if place.path:
-        named = posixpath.normpath(place.path)
+    if request.path:
+        named = posixpath.normpath(request.path)
         for left_out in index.store.skipped():
             if left_out.path == named:
                 return f"It is left out of the index: {left_out.reason}"
@@ -114,61 +104,49 @@ def _advice(index: Index, place: Place) -> str:
     return "Only what is indexed can be read; index_status says what that is"
 
 
-def _block(document: Document, place: Place) -> Block:
+def _block(document: Document, request: PassageRequest) -> Block:
     """The part of a document that holds the lines: its only one, a cell, or one of several stored stretches."""
     blocks = document.blocks
     cells = [block.cell for block in blocks if block.cell is not None]
-    if cells and place.cell is None and place.first is None:
+    if cells and request.cell is None and request.first is None:
         return Block("\n\n".join(f"# cell {block.cell}\n{block.text}" for block in blocks))
-    if cells and place.cell is None:
+    if cells and request.cell is None:
         raise UsageError(
             "lines of a notebook count inside a cell", "Name the cell, as hits show it: a.ipynb cell 3:1-9"
         )
-    if place.cell is not None:
-        wanted = [block for block in blocks if block.cell == place.cell]
-        if not wanted:
-            there = f"Its cells go from {min(cells)} to {max(cells)}" if cells else "It is no notebook; leave cell out"
-            raise UsageError(f"{document.path or document.hash} has no cell {place.cell}", there)
-        blocks = tuple(wanted)
-    if place.first is None:
+    if request.cell is not None:
+        blocks = tuple(block for block in blocks if block.cell == request.cell)
+        if not blocks:
+            fix = f"Its cells go from {min(cells)} to {max(cells)}" if cells else "It is no notebook; leave cell out"
+            raise UsageError(f"{document.path or document.hash} has no cell {request.cell}", fix)
+    if request.first is None:
         return blocks[0] if len(blocks) == 1 else Block("\n\n…\n\n".join(block.text for block in blocks))
-    holding = [block for block in blocks if block.first_line <= place.first < block.first_line + _length(block)]
-    if holding:
-        return holding[0]
-    ends = ", ".join(f"{block.first_line}-{block.first_line + _length(block) - 1}" for block in blocks)
-    raise UsageError(f"{document.path or document.hash} has no line {place.first}", f"Its lines are {ends}")
+    for block in blocks:
+        if block.first_line <= request.first <= block.last_line:
+            return block
+    ranges = ", ".join(f"{block.first_line}-{block.last_line}" for block in blocks)
+    raise UsageError(f"{document.path or document.hash} has no line {request.first}", f"Its lines are {ranges}")
 
 
-def _rows(block: Block) -> list[str]:
-    return block.text.removesuffix("\n").split("\n")
-
-
-def _length(block: Block) -> int:
-    return len(_rows(block))
-
-
-def _cut(document: Document, block: Block, place: Place) -> Passage:
-    rows = _rows(block)
-    first, last = 0, len(rows)
-    if place.first is not None or place.last is not None:
-        named = place.first or block.first_line
-        end = block.first_line + len(rows) - 1 if place.last is None else place.last
-        if end < named:
-            raise UsageError(f"line {end} stands before line {named}", "Name the first line first")
-        first = max(0, named - block.first_line - place.around)
-        last = min(len(rows), end - block.first_line + 1 + place.around)
-    kept = rows[first:last][:MOST_LINES]
+def _cut(document: Document, block: Block, request: PassageRequest) -> ReadPassage:
+    first, last, around = block.first_line, block.last_line, 0
+    if request.first is not None or request.last is not None:
+        first, around = request.first or first, request.around
+        last = last if request.last is None else request.last
+        if last < first:
+            raise UsageError(f"line {last} is before line {first}", "Name the first line first")
+    excerpt = block.excerpt(first, last, around)
+    kept = excerpt.text.split("\n")[:MOST_LINES]
     while len(kept) > 1 and sum(map(len, kept)) > MOST_CHARACTERS:
         kept = kept[: len(kept) // 2]
-    start = block.first_line + first
-    return Passage(
+    return ReadPassage(
         path=document.path,
         hash=document.hash,
         kind=document.kind,
         project=document.project,
         cell=block.cell,
-        lines=(start, start + len(kept) - 1),
-        whole=block.first_line + len(rows) - 1,
+        lines=(excerpt.first_line, excerpt.first_line + len(kept) - 1),
+        whole=block.last_line,
         text="\n".join(kept)[:MOST_CHARACTERS],
         state=document.state,
     )

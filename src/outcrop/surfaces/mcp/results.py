@@ -1,4 +1,4 @@
-"""What the tools give back. Their output schemas are made from these classes, and from ``model.Answer``."""
+"""What the tools give back. Their output schemas are made from these classes and from ``model.Answer``."""
 
 from __future__ import annotations
 
@@ -10,26 +10,21 @@ from outcrop.core.model import Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """What a tool gives back: the same as a JSON object, and in words."""
+class ToolResult:
+    """The result of a tool as a JSON object, and the same in words."""
 
     value: dict[str, Any]
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class ReadPassage:
     """Lines of one artifact.
 
     Attributes:
-        path: Where it stands; None for what has no path.
-        hash: Content address of what is shown.
-        kind: The artifact's kind.
-        project: Slug of its repository; empty for this one.
         cell: 0-based cell number in a notebook, else None.
         lines: First and last line, 1-based, inclusive.
         whole: Number of the last line that there is.
-        text: The lines.
         state: ``indexed`` word for word, ``changed`` since, or ``stored`` where only the index still has it.
     """
 
@@ -45,7 +40,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class CorpusStatus:
     """One corpus of an index: how much there is, and passages per kind."""
 
     corpus: str
@@ -57,23 +52,11 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """The state of an index.
+    """The state of an index. As :class:`outcrop.Status` where the names are equal.
 
     Attributes:
-        source: ``folder``, ``git`` or ``fossil``.
-        root: The folder that paths are relative to.
-        project: Slug of the repository.
-        exists: Whether there is an index.
-        stale: Whether it is behind its source.
-        revision: What it is current to.
-        current: What the source is at now.
-        complete: Share of the passages that have a vector, 0 to 1.
         building: Whether another process is building it right now.
-        space: The space that search scans.
-        embedder: The space of the embedder that is set.
-        ready: Whether its model is loaded.
-        bytes: Size on disk.
-        corpora: What it holds.
+        ready: Whether the embedder's model is loaded.
         projects: Projects beside this one.
         skipped: How many files were left out, by reason.
     """
@@ -91,6 +74,6 @@ class IndexStatus:
     embedder: str
     ready: bool
     bytes: int
-    corpora: tuple[Corpus, ...]
+    corpora: tuple[CorpusStatus, ...]
     projects: tuple[str, ...]
     skipped: Mapping[str, int]

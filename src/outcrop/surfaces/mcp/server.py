@@ -13,16 +13,16 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent
 
 import outcrop
-from outcrop.app.warm_index import Service
-from outcrop.core.schema import check_arguments, schema_of
+from outcrop.app.warm_index import WarmIndex
 from outcrop.errors import OutcropError
 from outcrop.surfaces.mcp import tools
+from outcrop.surfaces.mcp.early_answers import INSTRUCTIONS
 from outcrop.surfaces.render import INVALID_PARAMS, explain, harmless, outcome
 
-# Calls that run at the same time; more wait. One connection to the index serves them all, in turns.
+# Calls that run at the same time. One connection to the index serves them all, in turns.
 AT_ONCE = 4
 
-# Where a failed call's JSON-RPC code stands in its ``_meta``.
+# Key in ``_meta`` of a failed call's JSON-RPC code.
 CODE = "outcrop/code"
 
 NAME, TITLE = "outcrop", "Outcrop"
@@ -30,13 +30,8 @@ NAME, TITLE = "outcrop", "Outcrop"
 _log = logging.getLogger("outcrop")
 
 
-def make_server(service: Service, *, structured: bool = True) -> Server[Any]:
-    """A server of the tools.
-
-    Args:
-        service: What answers.
-        structured: Whether answers have an object beside the text.
-    """
+def make_server(service: WarmIndex, *, structured: bool = True) -> Server[Any]:
+    """A server of the tools; ``structured``: answers have an object beside the text."""
     limiter = anyio.CapacityLimiter(AT_ONCE)
 
     async def list_tools(_: Any, __: PaginatedRequestParams | None) -> ListToolsResult:
@@ -46,11 +41,9 @@ def make_server(service: Service, *, structured: bool = True) -> Server[Any]:
         tool = tools.TOOLS.get(call.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"there is no tool {call.name!r}; there is {', '.join(tools.TOOLS)}")
-        arguments = call.arguments or {}
         try:
-            check_arguments(tool.function, arguments, call.name)
-            work = partial(tool.function, service, **arguments)
-            # A call that the client cancelled is left to end by itself: it only reads, and nobody waits for it.
+            work = partial(tool.run, service, arguments=call.arguments or {})
+            # A call that the client cancelled ends by itself: it only reads, and its result is dropped.
             reply = await run_sync(work, abandon_on_cancel=True, limiter=limiter)
         except Exception as error:
             return _failed(error)
@@ -61,12 +54,12 @@ def make_server(service: Service, *, structured: bool = True) -> Server[Any]:
         NAME,
         version=outcrop.__version__,
         title=TITLE,
-        instructions=tools.INSTRUCTIONS,
+        instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        get_tool_input_schema=lambda name: schema_of(tools.TOOLS[name].function) if name in tools.TOOLS else None,
+        get_tool_input_schema=lambda name: tools.TOOLS[name].schema if name in tools.TOOLS else None,
     )
-    # What is asked is nobody else's business: no spans for whatever telemetry the environment sets up.
+    # Questions are private: no spans for telemetry that the environment may set up.
     server.middleware.clear()
     return server
 

@@ -1,7 +1,7 @@
 """MCP over standard input and output, for a client that starts this process.
 
-Nothing but the protocol reaches descriptor 1: before anything else is loaded, both standard descriptors are moved away
-to where only this room knows them, and whatever a library or a child process prints goes to standard error.
+Nothing but the protocol reaches descriptor 1: before anything else is loaded, both standard descriptors are moved, and
+what a library or a child process prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from outcrop.app.warm_index import Service
+from outcrop.app.warm_index import WarmIndex
 from outcrop.errors import UsageError
 from outcrop.surfaces.mcp.early_answers import EarlyResponder
 
@@ -23,27 +23,23 @@ if TYPE_CHECKING:
 
 END = b""
 
-# Seconds in which calls that are under way may still be answered after the client closed its end: what was piped in
-# gets its answers, and a server whose client died goes soon.
-LAST_WORDS = 10.0
+# Seconds in which running calls may still be answered after the client closed its end: requests from a pipe get their
+# answers, and a server whose client died ends soon.
+DRAIN_TIMEOUT = 10.0
 
 
-class Wire:
-    """The client's end of standard input and output, as two text files that the SDK can use.
+class Connection:
+    """The client's end of standard input and output, as two text files that the SDK can use."""
 
-    Args:
-        doorman: Answers first.
-    """
-
-    def __init__(self, doorman: EarlyResponder) -> None:
-        self._doorman = doorman
+    def __init__(self, early: EarlyResponder) -> None:
+        self._early = early
         self._lines: SimpleQueue[bytes] = SimpleQueue()
         self._changed = threading.Condition()
         self._open: set[str] = set()
         self._answered: list[str] = []
         self._sending = threading.Lock()
         try:
-            self._in, self._out = _take_away(0, os.O_RDONLY), _take_away(1, os.O_WRONLY)
+            self._in, self._out = _move(0, os.O_RDONLY), _move(1, os.O_WRONLY)
         except OSError as error:
             raise UsageError(
                 "outcrop mcp speaks with a client over standard input and output, and one of them is closed",
@@ -51,32 +47,32 @@ class Wire:
             ) from error
 
     def listen(self) -> None:
-        """Begin to take in what the client says."""
+        """Begin to read."""
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def hang_up(self) -> None:
-        """Behave as if the client had gone."""
+    def disconnect(self) -> None:
+        """Behave as if the client had closed its end."""
         self._lines.put(END)
 
     def _listen(self) -> None:
         try:
             with os.fdopen(self._in, "rb") as source:
                 for line in source:
-                    self._take_in(line)
+                    self._receive(line)
         except OSError:
-            # A terminal that was closed: the client has gone, as at the end of a file.
+            # A terminal that was closed, which is like the end of a file.
             pass
         finally:
             with self._changed:
-                self._changed.wait_for(lambda: not self._open, LAST_WORDS)
-            self.hang_up()
+                self._changed.wait_for(lambda: not self._open, DRAIN_TIMEOUT)
+            self.disconnect()
 
-    def _take_in(self, line: bytes) -> None:
+    def _receive(self, line: bytes) -> None:
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
             message = None
-        answer = self._doorman.answer(message)
+        answer = self._early.answer(message)
         with self._changed:
             if answer is not None:
                 self._answered.append(_key(message))
@@ -88,9 +84,9 @@ class Wire:
         if answer is not None:
             self._send(answer)
         if message is not None and rb"\ud" in line.lower():
-            # Half of a character that a client cut in two: the SDK would drop the whole message without an answer.
+            # Half of a character that a client cut in two: the SDK would drop the message without an answer.
             line = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-        # The SDK meets the request only now, so that of two answers its own always is the second.
+        # The SDK gets the request only now, so that of two answers its own is always the second.
         self._lines.put(line)
 
     def _send(self, text: str) -> None:
@@ -100,17 +96,17 @@ class Wire:
                 while left:
                     left = left[os.write(self._out, left) :]
             except OSError:
-                self.hang_up()
+                self.disconnect()
 
     def readline(self) -> str:
-        """The next line, once there is one; empty when the client has gone, now and ever after."""
+        """The next line, once there is one; empty after the client closed its end."""
         line = self._lines.get()
         if line == END:
             self._lines.put(END)
         return line.decode("utf-8", "replace")
 
     def write(self, text: str) -> int:
-        """Send one message, unless the doorman sent it already."""
+        """Send one message, unless it was answered early."""
         message = json.loads(text)
         key = _key(message)
         is_answer = "method" not in message
@@ -127,7 +123,7 @@ class Wire:
         return len(text)
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Nothing is buffered."""
 
 
 def _is_request(message: object) -> bool:
@@ -139,8 +135,8 @@ def _key(message: Any) -> str:
     return repr(message.get("id"))
 
 
-def _take_away(descriptor: int, flags: int) -> int:
-    """Move a standard descriptor; in its place remains nothing to read, or standard error to write to."""
+def _move(descriptor: int, flags: int) -> int:
+    """Move a standard descriptor; it then reads nothing, or writes to standard error."""
     kept = os.dup(descriptor)
     try:
         left = os.dup(2) if flags == os.O_WRONLY else os.open(os.devnull, flags)
@@ -152,21 +148,20 @@ def _take_away(descriptor: int, flags: int) -> int:
 
 
 def serve(open_index: Callable[[], Index], is_current: Callable[[Index], bool], *, structured: bool = True) -> None:
-    """Serve one client until it goes.
+    """Serve one client until it closes its end.
 
     Args:
-        open_index: Opens the index.
         is_current: Whether an open index still is what ``open_index`` would give.
         structured: Whether answers have an object beside the text.
     """
-    doorman = EarlyResponder(structured=structured)
-    wire = Wire(doorman)
+    early = EarlyResponder(structured=structured)
+    connection = Connection(early)
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, lambda *_: wire.hang_up())
-    wire.listen()
-    service = Service(open_index, is_current=is_current)
+        signal.signal(signal.SIGINT, lambda *_: connection.disconnect())
+    connection.listen()
+    service = WarmIndex(open_index, is_current=is_current)
     service.start()
-    # Imported here: while this takes its second, the doorman answers and the model loads.
+    # Imported here: while this takes its second, the first answers are sent and the model loads.
     import anyio
     from mcp.server.stdio import stdio_server
 
@@ -175,9 +170,9 @@ def serve(open_index: Callable[[], Index], is_current: Callable[[Index], bool], 
     server = make_server(service, structured=structured)
 
     async def run() -> None:
-        text = cast("IO[str]", wire)
+        text = cast("IO[str]", connection)
         async with stdio_server(anyio.wrap_file(text), anyio.wrap_file(text)) as (incoming, outgoing):
-            doorman.leave()
+            early.stop()
             await server.run(incoming, outgoing, server.create_initialization_options())
 
     try:

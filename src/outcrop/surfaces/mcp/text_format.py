@@ -1,56 +1,51 @@
-"""Answers as a model reads them: short, with everything that is needed to go on, and never more than a budget."""
+"""Answers as a model reads them: short, with all that is needed to read on, within a budget of tokens."""
 
 from __future__ import annotations
 
 from outcrop.core.model import Answer, Copy, Hit, Mode
-from outcrop.surfaces.mcp.results import IndexStatus, Passage
+from outcrop.surfaces.mcp.results import IndexStatus, ReadPassage
 from outcrop.surfaces.render import counted, harmless, harmless_line, size
 from outcrop.text import tokenizer
 
-TOKENS_A_HIT = 140
 # What a short answer may cost: 1,500 tokens for ten hits.
+TOKENS_A_HIT = 140
 TOKENS_OF_THE_HEAD = 100
 
-# Characters. With fewer a preview says nothing, and goes.
+# Characters. A preview with fewer says nothing and is left out.
 SHORTEST_PREVIEW = 24
 
-# Places of nearly the same text that are named.
+# Locations of nearly the same text that are named.
 COPIES = 3
 
-LONGEST_PLACE = 200
-# Characters of a path and of a name in a short answer; both can be had whole in the structured one.
+# Characters of a path and of a name in a short answer; the structured one has both whole.
+LONGEST_PATH = 200
 LONGEST_NAME = 80
 
 
 def answer_text(answer: Answer, full: bool) -> str:
-    """A search answer.
-
-    Args:
-        answer: What was found.
-        full: Whole passages instead of their best lines.
-    """
+    """A search answer; ``full``: whole passages instead of their best lines."""
     head = _head(answer)
     if not answer.hits:
         return f"{head}\nNothing found. Ask in other words, without filters, or look at index_status."
     if full:
         blocks = [
-            "\n".join([_place(at, hit), *_copies(hit), harmless(hit.text.strip("\n"))])
+            "\n".join([_location(at, hit), *_copies(hit), harmless(hit.text.strip("\n"))])
             for at, hit in enumerate(answer.hits, 1)
         ]
         return "\n\n".join([head, *blocks])
     lines = [head]
     spent = tokenizer.count(head)
     for at, hit in enumerate(answer.hits, 1):
-        # What one hit does not need the next may have.
-        place = _fit(_place(at, hit), TOKENS_OF_THE_HEAD + at * TOKENS_A_HIT - spent)
-        spent += tokenizer.count(place)
-        lines.append(place)
+        # What one hit does not use is left for the next.
+        location = _fit(_location(at, hit), TOKENS_OF_THE_HEAD + at * TOKENS_A_HIT - spent)
+        spent += tokenizer.count(location)
+        lines.append(location)
         preview = _fit(harmless_line(hit.preview), TOKENS_OF_THE_HEAD + at * TOKENS_A_HIT - spent)
         if len(preview) >= min(SHORTEST_PREVIEW, len(hit.preview)) and preview:
             spent += tokenizer.count(preview)
             lines.append(f"   {preview}")
         for line in _copies(hit):
-            # Half a path would lead nowhere.
+            # Half a path is of no use.
             if spent + tokenizer.count(line) <= TOKENS_OF_THE_HEAD + at * TOKENS_A_HIT:
                 spent += tokenizer.count(line)
                 lines.append(line)
@@ -60,7 +55,7 @@ def answer_text(answer: Answer, full: bool) -> str:
 def _head(answer: Answer) -> str:
     parts = [f"{answer.mode}: {counted(len(answer.hits), 'hit')}"]
     parts += [
-        f"{typed} stands nowhere here, {meant} was searched for instead" for typed, meant in answer.corrected.items()
+        f"{typed} is not in the index, {meant} was searched for instead" for typed, meant in answer.corrected.items()
     ]
     if answer.stale:
         parts.append("stale: files changed since they were indexed, lines may have moved (outcrop index)")
@@ -69,7 +64,7 @@ def _head(answer: Answer) -> str:
     return _fit(harmless_line("; ".join(parts)), TOKENS_OF_THE_HEAD)
 
 
-def _place(at: int, hit: Hit) -> str:
+def _location(at: int, hit: Hit) -> str:
     parts = [f"{at}. {_lines_of(hit)}", str(hit.kind)]
     if hit.project:
         parts.append(f"project {_short(hit.project, LONGEST_NAME)}")
@@ -77,7 +72,7 @@ def _place(at: int, hit: Hit) -> str:
         parts.append(_short(hit.name, LONGEST_NAME))
     parts.append(f"{hit.score:.2f}")
     if hit.uri is not None:
-        parts.append(_short(hit.uri, LONGEST_PLACE))
+        parts.append(_short(hit.uri, LONGEST_PATH))
     return harmless_line(" ".join(parts))
 
 
@@ -85,23 +80,23 @@ def _lines_of(hit: Hit | Copy) -> str:
     """As ``read_passage`` takes it."""
     where = hit.path if hit.path is not None else hit.hash
     cell = "" if hit.cell is None else f" cell {hit.cell}"
-    return f"{_short(where, LONGEST_PLACE)}{cell}:{hit.lines[0]}-{hit.lines[1]}"
+    return f"{_short(where, LONGEST_PATH)}{cell}:{hit.lines[0]}-{hit.lines[1]}"
 
 
 def _copies(hit: Hit) -> list[str]:
-    """A line that says where nearly the same stands; none where that is nowhere."""
+    """A line that says where nearly the same text is, if anywhere."""
     if not hit.copies:
         return []
-    places = [
+    locations = [
         f"{_lines_of(each)} project {_short(each.project, LONGEST_NAME)}" if each.project else _lines_of(each)
         for each in hit.copies[:COPIES]
     ]
     more = f" and {len(hit.copies) - COPIES:,} more" if len(hit.copies) > COPIES else ""
-    return [harmless_line(f"   nearly the same at {', '.join(places)}{more}")]
+    return [harmless_line(f"   nearly the same at {', '.join(locations)}{more}")]
 
 
 def _short(text: str, length: int) -> str:
-    """The beginning and, of a path the more telling, the end."""
+    """The beginning and the end, which says more of a path."""
     return text if len(text) <= length else f"{text[: length // 3]}…{text[-(length - length // 3 - 1) :]}"
 
 
@@ -119,8 +114,8 @@ def _fit(text: str, budget: int) -> str:
     return f"{text[:low].rstrip()}…" if low else ""
 
 
-def passage_text(passage: Passage) -> str:
-    """Lines of an artifact, below a line that says which they are."""
+def passage_text(passage: ReadPassage) -> str:
+    """Lines of an artifact, below a line that names them."""
     where = passage.path if passage.path is not None else passage.hash
     cell = "" if passage.cell is None else f" cell {passage.cell}"
     parts = [f"{where}{cell}:{passage.lines[0]}-{passage.lines[1]} of {passage.whole:,}", str(passage.kind)]
@@ -129,12 +124,11 @@ def passage_text(passage: Passage) -> str:
     if passage.state == "changed":
         parts.append("changed since it was indexed, this is how it is now")
     elif passage.state == "stored":
-        parts.append("from the index, since its source is not at hand: only what is indexed of it")
+        parts.append("from the index, since its source cannot be read: only what is indexed of it")
     return f"{harmless_line(', '.join(parts))}\n{harmless(passage.text)}"
 
 
 def status_text(status: IndexStatus) -> str:
-    """What is indexed."""
     where = f"{status.source} {status.project} at {status.root}"
     if not status.exists:
         return f"{where}: there is no index yet. Searches read the files, by words alone, until: outcrop index"
@@ -143,7 +137,7 @@ def status_text(status: IndexStatus) -> str:
         f"space {status.space}; model {'ready' if status.ready else 'not loaded yet'}"
     ]
     if status.stale:
-        lines.append(f"indexed at {status.revision}, now at {status.current}; to bring it up to date: outcrop index")
+        lines.append(f"indexed at {status.revision}, now at {status.current}; to update it: outcrop index")
     if status.space != status.embedder:
         lines.append(f"the embedder that is set is {status.embedder}: searches go by words until outcrop index")
     if status.building:

@@ -15,8 +15,8 @@ from typing import Any
 
 from outcrop.app import watch_lock
 from outcrop.app.index import Index
-from outcrop.app.update import forgotten, is_behind, update
-from outcrop.app.watch_lock import UPDATING, WAITING, WATCHING, Heartbeat
+from outcrop.app.update import is_stale, unmanaged_corpora, update
+from outcrop.app.watch_lock import UPDATING, WAITING, WATCHING, WatchNote
 from outcrop.config.settings import REPOSITORY_FILE, user_file
 from outcrop.core.reports import Progress, Watcher
 from outcrop.errors import EgressRefused, NotARepository, OutcropError, SourceLocked, StoreLocked
@@ -109,7 +109,7 @@ class _Session:
     def __init__(
         self,
         index: Index,
-        heartbeat: Heartbeat,
+        heartbeat: WatchNote,
         on_event: EventHandler,
         display: ProgressDisplay,
         retry_consent: bool,
@@ -191,11 +191,11 @@ class _Session:
         """Returns the seconds until the next try; None after success."""
         try:
             began = time.perf_counter()
-            behind = is_behind(self._index)
+            behind = is_stale(self._index)
             self._cost = time.perf_counter() - began
             if behind:
                 self._update()
-            left_out = forgotten(self._index)
+            left_out = unmanaged_corpora(self._index)
         except (StoreLocked, SourceLocked):
             return BUSY_RETRY
         except (OutcropError, OSError) as error:

@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 
 from outcrop.app import watch_lock
 from outcrop.app.index import Index
-from outcrop.app.update import Update, is_behind, update
+from outcrop.app.update import Update, is_stale, update
 from outcrop.core.reports import Progress
 from outcrop.errors import SourceLocked, StoreLocked
 from outcrop.surfaces.render import counted, duration
@@ -41,8 +41,8 @@ def update_once(index: Index, progress: Callable[[Progress], None], *, if_indexe
         return _not_updated("there is no index yet")
     if (other := watch_lock.read(index.store)) is not None:
         return _not_updated(f"process {other.process} watches this and keeps it current")
-    waiting_path, working_path = (watch_lock.small_file(index.store, suffix) for suffix in (".next", ".turn"))
-    watch_lock.make_room(working_path, index.store)
+    waiting_path, working_path = (watch_lock.state_file(index.store, suffix) for suffix in (".next", ".turn"))
+    watch_lock.make_folder(working_path, index.store)
     with ExitStack() as stack:
         try:
             waiting = stack.enter_context(FileLock(waiting_path, timeout=0))
@@ -73,7 +73,7 @@ def _update(index: Index, progress: Callable[[Progress], None]) -> Update | None
     deadline = time.monotonic() + BUILD_TIMEOUT
     while True:
         try:
-            return update(index, progress) if is_behind(index) else None
+            return update(index, progress) if is_stale(index) else None
         except (StoreLocked, SourceLocked):
             if time.monotonic() > deadline:
                 raise

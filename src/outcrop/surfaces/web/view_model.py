@@ -9,7 +9,7 @@ from outcrop.app import documents
 from outcrop.app.catalog import Catalog, catalog
 from outcrop.app.documents import Document
 from outcrop.app.index import Index
-from outcrop.app.warm_index import Service
+from outcrop.app.warm_index import WarmIndex
 from outcrop.core.model import Answer, Kind, Mode, Stale
 from outcrop.errors import StoreError, UnknownCorpus, UnknownKind, UnknownProject
 from outcrop.stores.sqlite import inventory
@@ -79,7 +79,7 @@ class Site:
 
     def __init__(self, index: Index, model_timeout: float = MODEL_TIMEOUT) -> None:
         self.index = index
-        self._service = Service(lambda: index, keeps=False, patience=model_timeout)
+        self._service = WarmIndex(lambda: index, closes=False, timeout=model_timeout)
         self._cached_facets: tuple[tuple[str, Reader], Facets] | None = None
 
     @property
@@ -129,7 +129,7 @@ class Site:
 
     def read(self, reader: Reader, *, path: str | None, content_hash: str | None, project: str) -> Document:
         """One artifact, if it is indexed and the reader may see it."""
-        return documents.read(self.index, path=path, hash=content_hash, project=project, kinds=reader.kinds)
+        return documents.read(self.index, path=path, content_hash=content_hash, project=project, kinds=reader.kinds)
 
     def catalog(self, reader: Reader) -> Catalog:
         """What is indexed, as counts of what the reader may see."""

@@ -61,7 +61,7 @@ def call_command(
     JSON is one object with the arguments; without it, or as -, it is read from the standard input where that is not a
     terminal. The result is printed as one JSON object.
     """
-    # Imported here because it brings numpy: `--help` and shell completion do without.
+    # Imported here because it imports numpy and pydantic, which `--help` and shell completion do not need.
     from outcrop.app import capabilities
 
     if listing:
@@ -106,8 +106,8 @@ def _read(arguments: str | None) -> dict[str, Any]:
     return value
 
 
-# Bytes of a hook's JSON; what is longer is no prompt.
-LONGEST_CALL = 4 << 20
+# Bytes of a hook's JSON; a prompt is shorter.
+MAX_HOOK_BYTES = 4 << 20
 
 HOOK_EVENT = "UserPromptSubmit"
 
@@ -120,8 +120,8 @@ outcrop context --hook < call.json
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
-    """What is asked, and where; the event is the one that an agent's hook names."""
+class _HookInput:
+    """A prompt, the folder to search, and the event that an agent's hook names."""
 
     prompt: str
     directory: Path
@@ -140,7 +140,7 @@ class _Call:
 @click.option(
     "--timeout",
     type=float,
-    default=rag_context.SECONDS,
+    default=rag_context.TIMEOUT,
     show_default=True,
     metavar="SECONDS",
     help="Return by then with what there is.",
@@ -172,47 +172,48 @@ def context_command(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # see options.open_index
     show_warnings()
     began = time.monotonic()
-    typed = _Call(" ".join(map(readable, prompt)), directory, "")
-    call = rag_context.within(timeout, lambda: _read_call(directory)) if hook else typed
-    if call is None:
+    typed = _HookInput(" ".join(map(readable, prompt)), directory, "")
+    given = rag_context.within(timeout, lambda: _read_hook(directory)) if hook else typed
+    if given is None:
         return
     if flags.get("store") is not None:
         flags["store"] = flags["store"].absolute()
-    found = rag_context.related(
-        call.prompt,
+    request = rag_context.ContextRequest(
+        given.prompt,
         k,
-        directory=call.directory,
+        directory=given.directory,
         tokens=tokens,
         timeout=timeout - (time.monotonic() - began),
         min_score=min_score,
         settings=flags,
     )
+    found = rag_context.related(request)
     if as_json and not hook:
         show_json(_with_sources(found))
     elif as_json and found.text:
-        inner = {"hookEventName": call.event, "additionalContext": harmless(found.text)}
+        inner = {"hookEventName": given.event, "additionalContext": harmless(found.text)}
         show_json({"hookSpecificOutput": inner})
     elif found.text:
         show(harmless(found.text))
 
 
-def _read_call(directory: Path) -> _Call | None:
-    """A hook's JSON from stdin; None where that is not what stands there."""
+def _read_hook(directory: Path) -> _HookInput | None:
+    """A hook's JSON from stdin; None where it is something else."""
     if sys.stdin is None:
         return None
-    data = sys.stdin.buffer.read(LONGEST_CALL + 1)
-    if len(data) > LONGEST_CALL:
+    data = sys.stdin.buffer.read(MAX_HOOK_BYTES + 1)
+    if len(data) > MAX_HOOK_BYTES:
         return None
     try:
-        call = json.loads(data.decode("utf-8-sig"))
+        hook = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return None
-    if not isinstance(call, dict) or not isinstance(call.get("prompt"), str):
+    if not isinstance(hook, dict) or not isinstance(hook.get("prompt"), str):
         return None
-    where, event = call.get("cwd"), call.get("hook_event_name")
+    where, event = hook.get("cwd"), hook.get("hook_event_name")
     if directory == Path() and isinstance(where, str) and where and "\0" not in where:
         directory = Path(where)
-    return _Call(call["prompt"], directory, event if isinstance(event, str) and event else HOOK_EVENT)
+    return _HookInput(hook["prompt"], directory, event if isinstance(event, str) and event else HOOK_EVENT)
 
 
 def _with_sources(found: Context) -> dict[str, Any]:
@@ -275,7 +276,7 @@ def _serve(place: Path, rev: str | None, flags: dict[str, Any], *, structured: b
     if not place.exists():
         raise UsageError(f"there is no {place}", "Name a folder or a repository")
     if place.resolve() in (Path("/"), Path.home()):
-        # Where clients start servers that nobody told where to be. Without an index every file would be read.
+        # Clients start servers here when no folder is set. Without an index every file would be read.
         raise UsageError(f"{place.resolve()} is no project", "Name the project's folder: outcrop mcp PATH")
     if is_terminal(sys.stdin):
         note("outcrop: an MCP client is meant to start this, and to speak JSON on standard input. Ctrl-C ends it.")
@@ -297,7 +298,7 @@ def _is_current(index: Index, flags: dict[str, Any]) -> bool:
     try:
         now = load_settings(index.source.root, given)
     except BadConfig:
-        # Somebody is in the middle of editing the file.
+        # The file is being edited.
         return True
     return now == index.settings
 

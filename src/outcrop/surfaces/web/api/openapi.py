@@ -6,9 +6,8 @@ import json
 from typing import Any
 
 import outcrop
-from outcrop.core.schema import Schema
-from outcrop.surfaces.web.api.operations import JSON, OPERATIONS, Operation
-from outcrop.surfaces.web.api.schemas import shape_of
+from outcrop.core.schema import Operation, Schema, describe_result
+from outcrop.surfaces.web.api.operations import JSON, OPERATIONS
 from outcrop.surfaces.web.http import Request, Response
 from outcrop.surfaces.web.problems import PROBLEM
 
@@ -71,7 +70,7 @@ def _get(operation: Operation, named: dict[str, Schema]) -> dict[str, Any]:
     return {
         "operationId": operation.name,
         "summary": operation.summary,
-        "description": operation.description,
+        "description": operation.documentation,
         "parameters": [
             _parameter(name, properties, name in schema["required"])
             for name, properties in schema["properties"].items()
@@ -79,7 +78,7 @@ def _get(operation: Operation, named: dict[str, Schema]) -> dict[str, Any]:
         "responses": {
             "200": {
                 "description": "Done.",
-                "content": {JSON: {"schema": shape_of(operation.result, named)}},
+                "content": {JSON: {"schema": describe_result(operation, named)}},
             },
         }
         | {

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
+
+from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
 from outcrop.app.catalog import Catalog
 from outcrop.core.model import Answer, Kind, Mode
 from outcrop.core.reports import CollectionStatus, Status
-from outcrop.core.schema import Limits, Schema, check_arguments, schema_of
+from outcrop.core.schema import Operation
 from outcrop.errors import UsageError
 from outcrop.surfaces.render import to_json
 from outcrop.surfaces.web.http import Reader, Request, Response
@@ -22,40 +25,18 @@ JSON = "application/json"
 
 LONGEST_NAME = 4096
 MOST_NAMES = 50
+MOST_CELLS = 1_000_000
+
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+Strings = Annotated[list[str] | None, Field(max_length=MOST_NAMES)]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
-    """One thing that can be asked.
-
-    Attributes:
-        name: Last part of its address.
-        summary: What it does, in one sentence.
-        description: The same at length.
-        schema: JSON Schema of its arguments.
-        result: The dataclass that it answers with.
-        function: Does it.
-    """
-
-    name: str
-    summary: str
-    description: str
-    schema: Schema
-    result: type
-    function: Callable[..., Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
+class PassageLines:
     """Lines of one artifact.
 
     Attributes:
-        hash: Content address of what they are lines of.
-        kind: Its kind.
-        project: Slug of its repository; empty for this one.
-        path: Where it stands; null for what has no path.
         state: ``indexed``, ``changed`` since, or only what is ``stored``.
-        text: The lines.
         lines: First and last, 1-based, inclusive (inside the cell for a notebook).
         last_line: The last line that there is.
         cell: 0-based cell in a notebook, or null.
@@ -76,15 +57,15 @@ def search(
     site: Site,
     reader: Reader,
     *,
-    q: Annotated[str, "the question, in any words", Limits(1, LONGEST_QUESTION)],
-    k: Annotated[int, "how many hits at most", Limits(1, MOST)] = 10,
-    mode: Annotated[Mode, "by meaning and words, by meaning, or by words"] = Mode.HYBRID,
-    kind: Annotated[list[Kind] | None, "only these kinds", Limits(0, MOST_NAMES)] = None,
-    project: Annotated[list[str] | None, "only these projects; empty for this one", Limits(0, MOST_NAMES)] = None,
-    corpus: Annotated[list[str] | None, "only these corpora, as one ranking", Limits(0, MOST_NAMES)] = None,
-    path: Annotated[list[str] | None, "only paths that match, in .gitignore syntax", Limits(0, MOST_NAMES)] = None,
-    min_score: Annotated[float | None, "leave out hits whose vectors are less near", Limits(0, 1)] = None,
-    explain: Annotated[bool, "say of each hit what its place is made of"] = False,
+    q: Annotated[str, Field(description="the question, in any words", min_length=1, max_length=LONGEST_QUESTION)],
+    k: Annotated[StrictInt, Field(description="how many hits at most", ge=1, le=MOST)] = 10,
+    mode: Annotated[Mode, Field(description="by meaning and words, by meaning, or by words")] = Mode.HYBRID,
+    kind: Annotated[list[Kind] | None, Field(description="only these kinds", max_length=MOST_NAMES)] = None,
+    project: Annotated[Strings, Field(description="only these projects; empty for this one")] = None,
+    corpus: Annotated[Strings, Field(description="only these corpora, as one ranking")] = None,
+    path: Annotated[Strings, Field(description="only paths that match, in .gitignore syntax")] = None,
+    min_score: Annotated[StrictFloat | None, Field(description="leave out hits that score lower", ge=0, le=1)] = None,
+    explain: Annotated[StrictBool, Field(description="say of each hit what its place is made of")] = False,
 ) -> Answer:
     """Find the passages nearest to a question.
 
@@ -98,7 +79,7 @@ def search(
 def status(site: Site, reader: Reader) -> Status:
     """Say what is indexed, and how current it is.
 
-    As ``outcrop status --json``. Whoever may not see everything gets counts of what they may see, and no places.
+    As ``outcrop status --json``. Readers who may not see everything get counts of what they may see, without paths.
     """
     if reader.local and reader.kinds is None:
         return site.index.status()
@@ -109,22 +90,27 @@ def passage(
     site: Site,
     reader: Reader,
     *,
-    path: Annotated[str | None, "where it stands, as a hit says it", Limits(1, LONGEST_NAME)] = None,
-    hash: Annotated[str | None, "its content address; decides between several at one path", Limits(1, 128)] = None,
-    project: Annotated[str, "slug of its repository; empty for this one", Limits(0, LONGEST_NAME)] = "",
-    lines: Annotated[str, "12 or 12-40; empty for everything", Limits(0, 20)] = "",
-    around: Annotated[int, "lines more, above and below", Limits(0, MOST_AROUND)] = 0,
-    cell: Annotated[int | None, "0-based cell of a notebook, in which the lines count", Limits(0, 1_000_000)] = None,
-) -> Passage:
+    path: Annotated[Name | None, Field(description="its path, as a hit says it")] = None,
+    content_hash: Annotated[
+        Name | None,
+        Field(alias="hash", description="its content address; decides between several at one path", max_length=128),
+    ] = None,
+    project: Annotated[str, Field(description="slug of its project; empty for this one", max_length=LONGEST_NAME)] = "",
+    lines: Annotated[str, Field(description="12 or 12-40; empty for everything", max_length=20)] = "",
+    around: Annotated[StrictInt, Field(description="lines more, above and below", ge=0, le=MOST_AROUND)] = 0,
+    cell: Annotated[
+        StrictInt | None, Field(description="0-based cell of a notebook, in which the lines count", ge=0, le=MOST_CELLS)
+    ] = None,
+) -> PassageLines:
     """Show lines of one indexed artifact, read through its source.
 
     A path or a hash is needed. Nothing that is not indexed is read.
     """
-    if path is None and hash is None:
+    if path is None and content_hash is None:
         raise UsageError("passage needs a path or a hash", "Take both from a hit")
-    document = site.read(reader, path=path, content_hash=hash, project=project)
+    document = site.read(reader, path=path, content_hash=content_hash, project=project)
     cut = excerpt_of(document, parse_lines(lines), cell, around)
-    return Passage(
+    return PassageLines(
         hash=document.hash,
         kind=document.kind,
         project=document.project,
@@ -145,63 +131,46 @@ def catalog(site: Site, reader: Reader) -> Catalog:
     return site.catalog(reader)
 
 
-def _operation(function: Callable[..., Any], result: type) -> Operation:
-    summary, _, rest = (function.__doc__ or "").partition("\n")
-    description = " ".join([summary, *rest.split()])
-    return Operation(function.__name__, summary, description, schema_of(function), result, function)
-
-
 # Every operation by its name.
 OPERATIONS: Mapping[str, Operation] = {
     each.name: each
     for each in (
-        _operation(search, Answer),
-        _operation(passage, Passage),
-        _operation(status, Status),
-        _operation(catalog, Catalog),
+        Operation("search", search, Answer),
+        Operation("passage", passage, PassageLines),
+        Operation("status", status, Status),
+        Operation("catalog", catalog, Catalog),
     )
 }
 
 
 def respond(site: Site, request: Request, operation: Operation) -> Response:
     """Check the arguments, do it, and answer with JSON."""
-    arguments = typed(operation, request.params)
-    check_arguments(operation.function, arguments, operation.name)
-    result = operation.function(site, request.reader, **arguments)
+    result = operation.run(site, request.reader, arguments=typed(operation, request.params))
     return Response(200, to_json(result).encode("utf-8", "replace"), JSON, {"Cache-Control": "no-store"})
 
 
 def typed(operation: Operation, params: tuple[tuple[str, str], ...]) -> dict[str, Any]:
-    """Values of a query string as what the schema says they are; what cannot be that stays text, and is refused
-    later.
-    """
+    """Values of a query string as the schema has them; what cannot be that stays text, and is refused later."""
     found: dict[str, Any] = {}
     for name, text in params:
-        types = _types(operation.schema["properties"].get(name, {}))
+        schema = operation.schema["properties"].get(name, {})
+        types = {each.get("type") for each in schema.get("anyOf", [schema])}
         if "array" in types:
             found.setdefault(name, []).append(text)
         elif name in found:
             raise UsageError(f"{operation.name}: {name} is given twice", "It takes one value")
         else:
-            found[name] = _typed(text, types)
+            found[name] = text if "string" in types else _value(text)
     return found
 
 
-def _types(schema: Schema) -> set[str]:
-    return {each.get("type", "") for each in schema.get("anyOf", [schema])}
-
-
-def _typed(text: str, types: set[str]) -> Any:
-    if "integer" in types and text.removeprefix("-").isascii() and text.removeprefix("-").isdigit() and len(text) < 20:
-        return int(text)
-    if "number" in types:
-        try:
-            return float(text)
-        except ValueError:
-            return text
-    if "boolean" in types:
-        return {"true": True, "false": False}.get(text, text)
-    return text
+def _value(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    # A query string cannot say null: leaving the parameter out does.
+    return text if value is None else value
 
 
 def _counted(status: Status, catalog: Catalog, reader: Reader) -> Status:

@@ -4,30 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from outcrop.app.documents import Block, Document
+from outcrop.app.documents import Block, Document, Excerpt
 from outcrop.errors import UsageError
 
 _RANGE = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """Whole lines of one block. Lines are 1-based and inclusive, inside the cell for a notebook.
-
-    Attributes:
-        lowest: First line of the block.
-        highest: Last line of the block.
-        cell: 0-based cell number in a notebook, else None.
-    """
-
-    text: str
-    first_line: int
-    last_line: int
-    lowest: int
-    highest: int
-    cell: int | None
 
 
 def parse_lines(text: str) -> tuple[int, int] | None:
@@ -46,18 +27,10 @@ def excerpt_of(document: Document, lines: tuple[int, int] | None, cell: int | No
     ``cell`` is 0-based; None for a document without cells.
     """
     block = _block(document.blocks, lines, cell)
-    every = split_lines(block.text)
-    lowest, highest = block.first_line, block.first_line + len(every) - 1
-    first, last = lines or (lowest, highest)
-    if first > highest:
-        raise UsageError(f"there is no line {first:,}: the last one is {highest:,}", "Ask for fewer")
-    first, last = max(lowest, first - around), min(highest, last + around)
-    return Excerpt("\n".join(every[first - lowest : last - lowest + 1]), first, last, lowest, highest, block.cell)
-
-
-def split_lines(text: str) -> list[str]:
-    """Lines as chunking counts them: a newline at the end starts no line."""
-    return text.removesuffix("\n").split("\n")
+    first, last = lines or (block.first_line, block.last_line)
+    if first > block.last_line:
+        raise UsageError(f"there is no line {first:,}: the last one is {block.last_line:,}", "Ask for fewer")
+    return block.excerpt(first, last, around)
 
 
 def _block(blocks: Sequence[Block], lines: tuple[int, int] | None, cell: int | None) -> Block:

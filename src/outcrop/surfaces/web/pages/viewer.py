@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from outcrop.app.documents import Block, Document
 from outcrop.surfaces.render import Line, harmless_line, passage
 from outcrop.surfaces.web.http import Request, Response, parse_query
-from outcrop.surfaces.web.pages.excerpts import excerpt_of, parse_lines, split_lines
+from outcrop.surfaces.web.pages.excerpts import excerpt_of, parse_lines
 from outcrop.surfaces.web.pages.highlight import HtmlLine, dedent, highlight, marked_terms, reads_as_prose
 from outcrop.surfaces.web.pages.hit_view import split_location
 from outcrop.surfaces.web.pages.links import Link, Links, LinkTarget
@@ -105,7 +105,7 @@ def _block_views(
     found = []
     for block in document.blocks:
         chosen = lines if cell in (-1, block.cell) or block.cell is None else None
-        every = split_lines(block.text)
+        every = block.lines
         start = 0
         if chosen is not None and chosen[0] - block.first_line > MOST_LINES - ABOVE:
             start = max(0, min(chosen[0] - block.first_line, len(every)) - ABOVE)
