@@ -35,7 +35,7 @@ HITS = 60
 MODES = ("keyword", "semantic", "hybrid")
 
 Scores = dict[str, dict[str, float]]
-"""NDCG@10 by mode and by a question's id."""
+"""NDCG@10 by mode and by a question's key."""
 
 
 def main() -> None:
@@ -62,7 +62,7 @@ def measure(options: argparse.Namespace) -> None:
         scores[mode][question["id"]] = ndcg(files, question["files"])
         rankings[question["id"], mode] = files
         if options.misses and mode == modes[-1] and scores[mode][question["id"]] < 0.7:
-            print(f"{scores[mode][question['id']]:.2f} {question['id']}: {question['query']!r}")
+            print(f"{scores[mode][question['key']]:.2f} {question['key']}: {question['query']!r}")
             print(f"   wanted {question['files']}\n   found  {files[:6]}")
     show_repositories(scores, repositories, options.kind)
     own = scores[modes[-1]]
@@ -144,9 +144,9 @@ def show_repositories(scores: Scores, repositories: Mapping[str, str], kind: Seq
     modes = list(scores)
     rows = []
     for name, ids in _groups(repositories).items():
-        means = (f"{interval([scores[mode][id] for id in ids]).mean:.3f}" for mode in modes)
-        rows.append((name, len(ids), *means, _span(interval([scores[modes[-1]][id] for id in ids]))))
-    last = [scores[modes[-1]][id] for id in repositories]
+        means = (f"{interval([scores[mode][key] for key in ids]).mean:.3f}" for mode in modes)
+        rows.append((name, len(ids), *means, _span(interval([scores[modes[-1]][key] for key in ids]))))
+    last = [scores[modes[-1]][key] for key in repositories]
     rows.append(("all, over repositories", len(last), *[""] * len(modes), _span(_by_repository(last, repositories))))
     columns = ("repository", "questions", *modes, f"95 % of {modes[-1]}")
     table("NDCG@10 by file", columns, rows)
@@ -157,17 +157,17 @@ def show_against(name: str, own: dict[str, float], there: dict[str, float], repo
     """Question by question against another system: each repository, all, and all but each."""
     rows = []
     for repository, ids in _groups(repositories).items():
-        ours, theirs = [own[id] for id in ids], [there[id] for id in ids]
+        ours, theirs = [own[key] for key in ids], [there[key] for key in ids]
         gap = difference(ours, theirs)
         wins = sum(a > b for a, b in zip(ours, theirs, strict=True))
         losses = sum(a < b for a, b in zip(ours, theirs, strict=True))
         rows.append((repository, _mean(ours), _mean(theirs), *_told(gap), f"{wins} : {losses}"))
     ids = list(repositories)
-    gap = difference([own[id] for id in ids], [there[id] for id in ids], [repositories[id] for id in ids])
+    gap = difference([own[key] for key in ids], [there[key] for key in ids], [repositories[key] for key in ids])
     rows.append(("all, over repositories", "", "", *_told(gap), ""))
     for repository in dict.fromkeys(repositories.values()):
-        rest = [id for id in ids if repositories[id] != repository]
-        ours, theirs = [own[id] for id in rest], [there[id] for id in rest]
+        rest = [key for key in ids if repositories[key] != repository]
+        ours, theirs = [own[key] for key in rest], [there[key] for key in rest]
         rows.append((f"all but {repository}", _mean(ours), _mean(theirs), *_told(difference(ours, theirs)), ""))
     columns = ("repository", "ours", "theirs", "difference", "95 %", "verdict", "better : worse")
     table(f"NDCG@10 by file against {name}, question by question", columns, rows)
@@ -201,13 +201,13 @@ def show_choice(trials: Mapping[str, dict[str, float]], repositories: Mapping[st
     held_out: dict[str, float] = {}
     rows = []
     for repository in dict.fromkeys(repositories.values()):
-        inside = [id for id, name in repositories.items() if name == repository]
-        rest = [id for id in repositories if id not in inside]
-        best = max(trials, key=lambda name: sum(trials[name][id] for id in rest))
-        held_out |= {id: trials[best][id] for id in inside}
-        rows.append((repository, best, _mean([own[id] for id in inside]), _mean([held_out[id] for id in inside])))
-    chosen = [held_out[id] for id in repositories]
-    rows.append(("all", "", _mean([own[id] for id in repositories]), _mean(chosen)))
+        inside = [key for key, name in repositories.items() if name == repository]
+        rest = [key for key in repositories if key not in inside]
+        best = max(trials, key=lambda name: sum(trials[name][key] for key in rest))
+        held_out |= {key: trials[best][key] for key in inside}
+        rows.append((repository, best, _mean([own[key] for key in inside]), _mean([held_out[key] for key in inside])))
+    chosen = [held_out[key] for key in repositories]
+    rows.append(("all", "", _mean([own[key] for key in repositories]), _mean(chosen)))
     columns = ("left out", "chosen on the others", "as they are", "as chosen")
     table(f"NDCG@10 by file with one of {len(trials)} settings, chosen without the repository", columns, rows)
     record("files, one left out", {"settings": len(trials)}, columns, rows)
@@ -216,8 +216,8 @@ def show_choice(trials: Mapping[str, dict[str, float]], repositories: Mapping[st
 def _groups(repositories: Mapping[str, str]) -> dict[str, list[str]]:
     """Ids of each repository's questions, and of all."""
     groups: dict[str, list[str]] = defaultdict(list)
-    for id, repository in repositories.items():
-        groups[repository].append(id)
+    for key, repository in repositories.items():
+        groups[repository].append(key)
     return dict(sorted(groups.items())) | {"all": list(repositories)}
 
 

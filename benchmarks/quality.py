@@ -66,7 +66,7 @@ def show_half(half: str, questions: Sequence[Question], found: Figures, embedder
     groups |= dict(sorted(by_name.items(), reverse=True))
     rows = []
     for name, ids in groups.items():
-        ndcg = {mode: [found[mode][id][0] for id in ids] for mode in MODES}
+        ndcg = {mode: [found[mode][key][0] for key in ids] for mode in MODES}
         span = interval(ndcg["hybrid"])
         gains = (
             f"{gap.interval.mean:+.3f} ({gap.interval.low:+.3f} to {gap.interval.high:+.3f}) {gap.verdict}"
@@ -79,7 +79,7 @@ def show_half(half: str, questions: Sequence[Question], found: Figures, embedder
     table(f"NDCG@10 by passage, {half} half, embedder: {embedder}", columns, rows)
     record("quality", {"half": half, "embedder": embedder}, columns, rows)
     means = [
-        (mode, *(f"{sum(found[mode][id][at] for id in groups['all']) / len(questions):.3f}" for at in range(3)))
+        (mode, *(f"{sum(found[mode][key][at] for key in groups['all']) / len(questions):.3f}" for at in range(3)))
         for mode in MODES
     ]
     table(f"All figures, {half} half", ("mode", "NDCG@10", "recall@10", "MRR@10"), means)

@@ -41,7 +41,7 @@ from outcrop.errors import (
 )
 
 if TYPE_CHECKING:
-    from outcrop.app.index import Index, open
+    from outcrop.app.index import Index, open  # noqa: A004
     from outcrop.app.rag_context import rag_context
     from outcrop.app.shortcuts import match, semantic_search
     from outcrop.config.settings import Settings

@@ -41,7 +41,7 @@ def memory() -> SqliteStore:
 def test_the_default_model_finds_the_cell_that_words_do_not() -> None:
     model = Candidate("local", LocalEmbedder(), True, True)
     found = probe(load_task(), [model, Candidate("hash", HashEmbedder(), False, False)], memory)
-    local, hash = found.columns
+    local, hashed = found.columns
     assert (found.passed, found.cells, found.cell) == (True, 12, 5)
     assert local.place is not None
     assert (local.place.rank, local.passed, local.verdict) == (
@@ -55,8 +55,8 @@ def test_the_default_model_finds_the_cell_that_words_do_not() -> None:
     assert found.control is not None
     assert found.control.rank is None
     assert found.control.first is not None
-    assert (hash.passed, hash.space) == (True, "hash-768")
-    assert "nothing about meaning" in hash.verdict
+    assert (hashed.passed, hashed.space) == (True, "hash-768")
+    assert "nothing about meaning" in hashed.verdict
 
 
 def test_the_same_model_reached_two_ways_reports_the_same_number() -> None:
@@ -140,13 +140,13 @@ def test_tasks_of_ones_own(tmp_path: Path) -> None:
     for arguments in ((tmp_path / "a.ipynb", None, "e"), (None, "q", None), (tmp_path / "none.ipynb", "q", "e")):
         with pytest.raises(UsageError):
             load_task(*arguments)
-    hash = [Candidate("hash", HashEmbedder(), True, False)]
+    hashed = [Candidate("hash", HashEmbedder(), True, False)]
     with pytest.raises(UsageError, match="no cell holds"):
-        probe(Task(BOOK, "q", "dog"), hash, memory)
+        probe(Task(BOOK, "q", "dog"), hashed, memory)
     with pytest.raises(UsageError, match="cells 1, 2, 3 hold"):
-        probe(Task(book("a b", "a c", "c a"), "q", "a"), hash, memory)
+        probe(Task(book("a b", "a c", "c a"), "q", "a"), hashed, memory)
     with pytest.raises(FormatError, match="not valid JSON"):
-        probe(Task("{", "q", "e"), hash, memory)
+        probe(Task("{", "q", "e"), hashed, memory)
 
 
 def command(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:

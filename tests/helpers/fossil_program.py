@@ -35,11 +35,11 @@ class Fossil:
             "TZ": "UTC",
         }
 
-    def run(self, *arguments: str | Path, cwd: Path | None = None, input: str = "") -> str:
+    def run(self, *arguments: str | Path, cwd: Path | None = None, stdin: str = "") -> str:
         done = subprocess.run(
             ["fossil", *map(str, arguments)],
             cwd=cwd or self.home,
-            input=input.encode(),
+            input=stdin.encode(),
             env=self.environment,
             capture_output=True,
             timeout=60,

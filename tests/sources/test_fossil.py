@@ -260,7 +260,7 @@ class TestChange:
         form = {"mimetype": "text/x-markdown", "edit": "1", "title": "Lions", "content": "How?", "submit": "Submit"}
         sample.fossil.post(copy, "/forume2", fpid=root[0], **form)
         after = {ref.hash: ref.version for ref in source.artifacts({}).refs if ref.kind is Kind.FORUM}
-        (reply,) = [hash for hash in before.keys() & after.keys() if before[hash] != after[hash]]
+        (reply,) = [key for key in before.keys() & after.keys() if before[key] != after[key]]
         (outcome,) = source.read([ref for ref in source.artifacts({}).refs if ref.hash == reply])
         assert isinstance(outcome, Artifact)
         assert outcome.text == "Lions\n\f\nWith a fork."

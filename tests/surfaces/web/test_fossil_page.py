@@ -165,11 +165,11 @@ def everything(site: Site, user: str) -> Iterator[tuple[int, str]]:
     for name, value in (("corpus", "code"), ("corpus", "no"), ("project", "no"), ("kind", "no"), ("mode", "no")):
         yield site.ask("/ext/search", user, q="zoo", **{name: value})
         yield site.ask("/ext/search/api/search", user, q="zoo", **{name: value})
-    for path, hash, kind in query(site.repository, "SELECT DISTINCT path, hash, kind FROM fx_vec_chunk"):
+    for path, key, kind in query(site.repository, "SELECT DISTINCT path, hash, kind FROM fx_vec_chunk"):
         if kind not in SEES[user]:
-            yield site.ask("/ext/search/view", user, hash=hash)
+            yield site.ask("/ext/search/view", user, hash=key)
             yield site.ask("/ext/search/view", user, path=path or "", part="1")
-            yield site.ask("/ext/search/api/passage", user, hash=hash, path=path or "")
+            yield site.ask("/ext/search/api/passage", user, hash=key, path=path or "")
 
 
 @pytest.mark.parametrize("user", SEES)
