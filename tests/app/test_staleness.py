@@ -294,8 +294,8 @@ class TestFossil:
             fossil.commit(checkout, "side", "--branch", "elsewhere")
 
         assert not stale_after(lambda: None)
-        assert stale_after(lambda: fossil.run("wiki", "create", "Page", "-R", repository, input="alpha"))
-        assert stale_after(lambda: fossil.run("wiki", "commit", "Page", "-R", repository, input="beta"))
+        assert stale_after(lambda: fossil.run("wiki", "create", "Page", "-R", repository, stdin="alpha"))
+        assert stale_after(lambda: fossil.run("wiki", "commit", "Page", "-R", repository, stdin="beta"))
         ((page,),) = query(repository, "SELECT max(rid) FROM blob")
         assert stale_after(lambda: hide(page))
         assert stale_after(lambda: approve(page))

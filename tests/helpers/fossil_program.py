@@ -174,13 +174,13 @@ def _commit_files(fossil: Fossil, checkout: Path) -> tuple[str, str]:
 
 def _write_pages(fossil: Fossil, repository: Path) -> None:
     markdown = ("--mimetype", "text/x-markdown", "-R", repository)
-    fossil.run("wiki", "create", "Feeding times", "-", *markdown, input="# Lions\n\nAt noon.\n")
-    fossil.run("wiki", "commit", "Feeding times", "-", *markdown, input="# Lions\n\nAt seven.\n")
-    fossil.run("wiki", "create", "Plain", "-", "-R", repository, input="<h2>Bears</h2>\n\nAsleep.\n")
-    fossil.run("wiki", "create", "Gone", "-", "-R", repository, input="farewell\n")
-    fossil.run("wiki", "commit", "Gone", "-", "-R", repository, input="")
+    fossil.run("wiki", "create", "Feeding times", "-", *markdown, stdin="# Lions\n\nAt noon.\n")
+    fossil.run("wiki", "commit", "Feeding times", "-", *markdown, stdin="# Lions\n\nAt seven.\n")
+    fossil.run("wiki", "create", "Plain", "-", "-R", repository, stdin="<h2>Bears</h2>\n\nAsleep.\n")
+    fossil.run("wiki", "create", "Gone", "-", "-R", repository, stdin="farewell\n")
+    fossil.run("wiki", "commit", "Gone", "-", "-R", repository, stdin="")
     note = ("wiki", "create", "Opening day", "-", "--technote", "2024-05-06 07:08:09")
-    fossil.run(*note, *markdown, input="We opened the gates.\n")
+    fossil.run(*note, *markdown, stdin="We opened the gates.\n")
 
 
 def _write_ticket(fossil: Fossil, repository: Path) -> str:

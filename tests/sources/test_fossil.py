@@ -185,7 +185,7 @@ class TestWithheld:
         self, sample: SampleRepository, copy: Path, versions: dict[str, str]
     ) -> None:
         sample.fossil.run("ticket", "set", sample.ticket, "icomment", "More.", "-R", copy)
-        sample.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input="Awake.\n")
+        sample.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, stdin="Awake.\n")
         assert source_of(copy).withheld(versions) == frozenset()
 
     def test_what_is_private_shunned_or_gone(self, source: FossilSource, copy: Path, versions: dict[str, str]) -> None:
@@ -270,7 +270,7 @@ class TestChange:
     ) -> None:
         source = source_of(copy)
         before = ref_of(source.artifacts({}), Kind.WIKI, "Plain")
-        sample.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input="Awake.\n")
+        sample.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, stdin="Awake.\n")
         after = ref_of(source.artifacts({}), Kind.WIKI, "Plain")
         assert after.hash != before.hash
         old, new = source.read([before, after])
@@ -377,7 +377,7 @@ class TestOptions:
 
     def test_secrets_in_pages_are_left_out(self, sample: SampleRepository, copy: Path) -> None:
         key = f"-----BEGIN PRIVATE KEY-----\n{'A' * 64}\n-----END PRIVATE KEY-----\n"
-        sample.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input=key)
+        sample.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, stdin=key)
         source = source_of(copy)
         (outcome,) = source.read([ref_of(source.artifacts({}), Kind.WIKI, "Plain")])
         assert isinstance(outcome, Skipped)

@@ -248,9 +248,9 @@ class TestUnknownDim:
 class TestNames:
     def test_a_blob_is_named_after_its_artifact(self) -> None:
         for length in (40, 64):
-            hash = "0123456789abcdef" * 4
-            assert blobs.name_of(hash[:length]) == f"vec/{hash[:length]}.bin"
-            assert blobs.hash_of(blobs.name_of(hash[:length])) == hash[:length]
+            digest = "0123456789abcdef" * 4
+            assert blobs.name_of(digest[:length]) == f"vec/{digest[:length]}.bin"
+            assert blobs.hash_of(blobs.name_of(digest[:length])) == digest[:length]
 
     @pytest.mark.parametrize("name", ["vec/space.json", "vec/abc.bin", f"vec/{'g' * 40}.bin", f"other/{'a' * 40}.bin"])
     def test_other_names_are_not_blobs(self, name: str) -> None:

@@ -270,10 +270,10 @@ class TestBlobs:
 
     @pytest.fixture
     def chosen(self, emptied: Path) -> str:
-        ((hash,),) = query(
+        ((digest,),) = query(
             emptied, "SELECT uuid FROM tagxref JOIN tag USING(tagid) JOIN blob USING(rid) WHERE tagname = 'wiki-Plain'"
         )
-        return blobs.name_of(hash)
+        return blobs.name_of(digest)
 
     @pytest.mark.parametrize(
         ("break_", "words"),

@@ -164,7 +164,7 @@ def _change_everything(zoo: SampleRepository) -> None:
     fossil.run("mv", "--hard", "side.md", "aside.md", cwd=checkout)
     fossil.run("rm", "--hard", "docs/with space.md", cwd=checkout)
     fossil.commit(checkout, "changed", "--allow-fork")
-    fossil.run("wiki", "commit", "Plain", "-", "-R", zoo.repository, input="# Bears\n\nAsleep since noon.\n")
+    fossil.run("wiki", "commit", "Plain", "-", "-R", zoo.repository, stdin="# Bears\n\nAsleep since noon.\n")
     fossil.run("ticket", "set", zoo.ticket, "icomment", "Nails were missing.", "-R", zoo.repository)
 
 
@@ -178,14 +178,14 @@ def test_what_others_made_of_what_has_not_arrived_here_stays(
         with opened(place) as index:
             index.build()
             (old,) = {hit.hash for hit in index.search("bears", kind="wiki", k=50).hits if hit.path == "Plain"}
-    sample.fossil.run("wiki", "create", "Bob", "-", "-R", bob, input="Bob was here.\n")
+    sample.fossil.run("wiki", "create", "Bob", "-", "-R", bob, stdin="Bob was here.\n")
     with opened(bob) as index:
         assert index.build().shared == 1
     (theirs,) = FossilTransfer(bob).names() - FossilTransfer(copy).names()
     blob = FossilTransfer(bob).read(theirs)
     assert isinstance(blob, bytes)
     FossilTransfer(copy).replace({theirs: blob}, [])
-    sample.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input="New words.\n")
+    sample.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, stdin="New words.\n")
     with opened(copy, Broken() if way == "broken" else None) as index:
         if way == "broken":
             with pytest.raises(outcrop.EmbedderUnavailable):
@@ -223,14 +223,14 @@ class TestWhatIsWithdrawn:
             report = index.build()
             assert report.withdrawn == 3
             assert not gone & {row[0] for row in query(copy, stored)}
-            assert not {f"vec/{hash}.bin" for hash in gone} & FossilTransfer(copy).names()
+            assert not {f"vec/{key}.bin" for key in gone} & FossilTransfer(copy).names()
 
     def test_a_model_that_fails_does_not_keep_it_public(self, sample: SampleRepository, copy: Path) -> None:
         with opened(copy) as index:
             index.build()
             wiki = ask(index)[Kind.WIKI][0].hash
         query(copy, "INSERT INTO shun VALUES (?, 0, '')", wiki)
-        sample.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, input="New words.\n")
+        sample.fossil.run("wiki", "commit", "Plain", "-", "-R", copy, stdin="New words.\n")
         with opened(copy, Broken()) as index:
             with pytest.raises(outcrop.EmbedderUnavailable):
                 index.build()

@@ -147,7 +147,7 @@ def test_a_file_that_is_too_large_or_not_here_is_refused_alone(folder: Path, mon
         git(folder, "hash-object", "-w", "--stdin", stdin=data).decode().strip() for data in (b"VE01", b"V" * 1001)
     )
     names = {"1": small, "2": large, "3": "dead" * 10}
-    hostile(folder, "".join(f"100644 blob {id}\t{digit * 40}.bin\n" for digit, id in names.items()))
+    hostile(folder, "".join(f"100644 blob {blob}\t{digit * 40}.bin\n" for digit, blob in names.items()))
     read = dict(GitTransfer(found(folder)).read_all())
     assert read[ONE] == b"VE01"
     refused = {name: item.reason for name, item in read.items() if isinstance(item, Skipped)}

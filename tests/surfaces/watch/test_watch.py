@@ -394,7 +394,7 @@ class TestFossil:
             fossil.commit(checkout, "gerenuk")
             event = yield
             assert found(checkout, "gerenuk") == ["gerenuk.md"]
-            fossil.run("wiki", "create", "Nilgai", "-R", repository, input="# Nilgai\n\nblue bull\n")
+            fossil.run("wiki", "create", "Nilgai", "-R", repository, stdin="# Nilgai\n\nblue bull\n")
             event = yield
             assert found(checkout, "nilgai") == ["Nilgai"]
             # A private page becomes public, as when a moderator approves it: no new artifact, no new event.

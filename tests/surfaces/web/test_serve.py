@@ -82,8 +82,8 @@ def test_several_readers_while_the_index_is_built_anew(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(8) as pool:
             answers = [pool.submit(read, number) for number in range(30)]
-            for round in range(3):
-                write(folder, {"docs/guide.md": GUIDE + f"\nRound {round}.\n"})
+            for turn in range(3):
+                write(folder, {"docs/guide.md": GUIDE + f"\nRound {turn}.\n"})
                 with open_kettle(folder) as index:
                     index.build(rebuild=round == 1)
             for answer in answers:
