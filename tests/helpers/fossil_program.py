@@ -74,7 +74,7 @@ class Fossil:
         if fields is not None:
             head += f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n"
         as_user = ("http", repository, "--nojail", "--nodelay", "--ipaddr", "10.0.0.1")
-        return self.run(*(as_user if cookie else ("test-http", repository)), input=f"{head}\r\n{body}")
+        return self.run(*(as_user if cookie else ("test-http", repository)), stdin=f"{head}\r\n{body}")
 
     def post(self, repository: Path, path: str, cookie: str = "", **fields: str) -> str:
         """Send a form, with the token against forgery that some of their pages hold."""

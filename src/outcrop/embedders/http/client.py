@@ -52,6 +52,7 @@ class EmbeddingClient:
 
     def __init__(self, address: str, headers: Callable[[], Mapping[str, str]], fix: str) -> None:
         self.address = canonical(address)
+        self._url = urlsplit(self.address)
         self._headers = headers
         self._fix = fix
         self._connections: _Connections | None = None
@@ -78,18 +79,17 @@ class EmbeddingClient:
         if connections is None or connections.route.address != self.address:
             raise EgressRefused(f"no consent to send text to {self.address}", "Get the embedder from outcrop.open.")
         deadline = time.monotonic() + group.seconds
-        parts = urlsplit(self.address)
-        target = _request_target(parts.path + path, parts.query)
+        target = _request_target(self._url.path + path, self._url.query)
         for _ in range(REDIRECTS + 1):
             response = self._exchange(connections, target, body, most_bytes, group, deadline)
             if response.status not in FOLLOWED:
                 return response
-            target = self._redirected(connections.route, target, response.headers.get("location", ""))
+            target = self._redirected(target, response.headers.get("location", ""))
         raise EmbedderUnavailable(f"{self.address} redirects again and again", "Check the address.")
 
-    def _redirected(self, route: Route, target: str, location: str) -> str:
+    def _redirected(self, target: str, location: str) -> str:
         """The path of the next request. Another host, port or scheme is another address, without consent."""
-        origin = f"{route.scheme}://{_authority(route)}"
+        origin = f"{self._url.scheme}://{self._url.netloc}"
         found = urlsplit("")
         with contextlib.suppress(ValueError):
             found = urlsplit(urljoin(origin + target, location))
@@ -122,7 +122,7 @@ class EmbeddingClient:
     ) -> HttpResponse:
         route = connections.route
         headers = {
-            "Host": _authority(route),
+            "Host": self._url.netloc,
             "User-Agent": "outcrop",
             "Content-Type": "application/json",
             "Content-Length": str(len(body)),
@@ -135,7 +135,7 @@ class EmbeddingClient:
             httpcore2.URL(
                 scheme=route.scheme,
                 host=f"[{route.host}]" if ":" in route.host else route.host,
-                port=urlsplit(route.address).port,
+                port=self._url.port,
                 target=target,
             ),
             headers=list(headers.items()),
@@ -166,11 +166,6 @@ class EmbeddingClient:
         if not body and exchange.closed_by_server and response.status == 200:
             raise ConnectionResetError("it ended without an answer")
         return HttpResponse(response.status, headers, bytes(body))
-
-
-def _authority(route: Route) -> str:
-    """Host and port as the ``Host`` header has them."""
-    return urlsplit(route.address).netloc
 
 
 def _request_target(path: str, query: str) -> str:
