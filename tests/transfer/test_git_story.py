@@ -233,7 +233,7 @@ class TestWhatNeverTravels:
         empty = world.home / "empty.git"
         git(world.home, "init", "-q", "--bare", str(empty))
         with opened(world.ada) as index:
-            with pytest.raises(outcrop.StoreError, match=r"has not got the commits.*git push.*--unpublished"):
+            with pytest.raises(outcrop.StoreError, match=r"does not have the commits.*git push.*--unpublished"):
                 index.push(str(empty))
             assert git(empty, "for-each-ref") == b""
             assert index.push(str(empty), unpublished=True).sent == 3
@@ -773,7 +773,10 @@ class TestRemotes:
         monkeypatch.setattr("outcrop.transfer.git.publish.ATTEMPTS", 2)
         monkeypatch.setattr(GitRemote, "push", lambda *_: False)
         built(world.ada)
-        with opened(world.ada) as index, pytest.raises(outcrop.StoreError, match="faster than this could, 2 times"):
+        with (
+            opened(world.ada) as index,
+            pytest.raises(outcrop.StoreError, match="faster than this process could, 2 times"),
+        ):
             index.push()
 
 

@@ -86,7 +86,11 @@ def refuse_status(status: os.stat_result, path: str, limit: int) -> Skipped | No
 
 
 def refuse_size(path: str, size: int | None, limit: int) -> Skipped | None:
-    return None if size is None or size <= limit else Skipped(path, SkipReason.OVERSIZE, f"{size} bytes, limit {limit}")
+    return None if size is None or size <= limit else oversize(path, size, limit)
+
+
+def oversize(path: str, size: int, limit: int) -> Skipped:
+    return Skipped(path, SkipReason.OVERSIZE, f"{size} bytes, limit {limit}")
 
 
 def read_inside(base: bytes, path: str, limit: int) -> FileContent | Skipped:

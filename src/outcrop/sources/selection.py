@@ -8,18 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from outcrop.core.model import Artifact, FileState, Kind, Listing, Ref, Skipped, SkipReason
 from outcrop.core.protocols import Source, override
-from outcrop.sources import media
-from outcrop.sources.file_state import (
-    Digest,
-    Observation,
-    is_unchanged,
-    read_file,
-    read_inside,
-    refuse_error,
-    refuse_status,
-    state_of,
-    time_of,
-)
+from outcrop.sources import file_state, media
+from outcrop.sources.file_state import Digest, Observation
 from outcrop.sources.ignore import PathFilter, compile_globs
 from outcrop.sources.options import NOTEBOOK_ALLOWANCE, Options
 from outcrop.sources.paths import to_bytes, to_text
@@ -74,7 +64,7 @@ class Selection:
     def read_disk(self, base: bytes, ref: Ref, digest: Digest) -> Artifact | Skipped:
         """Read a file below ``base`` (with a slash at the end), under the hash that it has now."""
         path = ref.path or ""
-        content = self.refuse_name(path) or read_inside(base, path, self.limit(path))
+        content = self.refuse_name(path) or file_state.read_inside(base, path, self.limit(path))
         if isinstance(content, Skipped):
             return content
         address = digest(content.data)
@@ -91,25 +81,25 @@ class Selection:
         try:
             status = os.lstat(name)
         except OSError as error:
-            gone = refuse_error(error, path)
+            gone = file_state.refuse_error(error, path)
             return Observation(None, refusal=None if gone.reason is SkipReason.VANISHED else gone)
-        is_known = known is not None and is_unchanged(known, status)
+        is_known = known is not None and file_state.is_unchanged(known, status)
         if thorough or not is_known:
             # A symbolic link is reported as one, whatever its name; a large file by its name first.
-            refusal = refuse_status(status, path, limit)
+            refusal = file_state.refuse_status(status, path, limit)
             if refusal is None or refusal.reason is SkipReason.OVERSIZE:
                 refusal = self.refuse_name(path) or refusal
             if refusal is not None:
                 return Observation(None, refusal=refusal)
         if known is not None and is_known:
             return Observation(known.hash, known)
-        surrogate = f"?{status.st_size}-{time_of(status)}"
+        surrogate = f"?{status.st_size}-{file_state.time_of(status)}"
         if not thorough and (known is None or known.size != status.st_size):
             return Observation(surrogate)
-        content = read_file(name, path, limit)
+        content = file_state.read_file(name, path, limit)
         if isinstance(content, Skipped):
             return Observation(surrogate if content.reason is SkipReason.UNREADABLE else None, refusal=content)
-        state = state_of(content, digest)
+        state = file_state.state_of(content, digest)
         return Observation(state.hash, state)
 
     def _may_hold_secrets(self, path: str) -> bool:

@@ -174,7 +174,7 @@ def infer_dim(blobs: Sequence[bytes]) -> int:
         candidates = units if len(units) == 1 else candidates
     if len(candidates) != 1:
         found = f"several fit: {', '.join(map(str, list(candidates)[:5]))}" if candidates else "none fits"
-        raise BlobError(f"the blobs do not tell how long their vectors are ({found})", "Name the model and its dim")
+        raise BlobError(f"the blobs do not show how long their vectors are ({found})", "Name the model and its dim")
     return next(iter(candidates))
 
 
@@ -199,7 +199,7 @@ def decode_note(data: bytes) -> SpaceNote:
     if not isinstance(dim, int) or isinstance(dim, bool) or not 1 <= dim <= LARGEST_DIM:
         raise BlobError(f"{NOTE} names no possible dim: {dim!r}")
     if form != FORMAT:
-        raise BlobError(f"{NOTE} says format {form!r}, and only {FORMAT} is known here", "Update Outcrop")
+        raise BlobError(f"{NOTE} is of format {form!r}, and only {FORMAT} is known", "Update Outcrop")
     return SpaceNote(Space(model, dim), str(values.get("chunker", "")), str(values.get("revision", "")))
 
 

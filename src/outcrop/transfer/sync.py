@@ -179,7 +179,7 @@ def note_of(transfer: TransferStore) -> SpaceNote | None:
     """The note, or None where there is none that can be read."""
     data = transfer.read(blob.NOTE)
     if isinstance(data, Skipped):
-        _log.warning("%s is damaged and was passed over: %s", blob.NOTE, data.detail)
+        _log.warning("%s is damaged and was ignored: %s", blob.NOTE, data.detail)
     return blob.decode_note(data) if isinstance(data, bytes) else None
 
 

@@ -171,6 +171,20 @@ def contents(repository: Repository, names: Sequence[str]) -> Iterator[bytes | N
             yield None
 
 
+def read_blobs(
+    repository: Repository, wanted: Sequence[tuple[str, int]], missing: frozenset[str]
+) -> Iterator[bytes | int | None]:
+    """Per blob and the most bytes that it may have: its bytes; its size if it is larger; None if it cannot be read.
+
+    A partial clone does not have the ``missing`` ones, and is not asked for them.
+    """
+    known = sizes(repository, [name for name, _ in wanted if name not in missing])
+    found = contents(repository, [name for name, limit in wanted if known.get(name, limit + 1) <= limit])
+    for name, limit in wanted:
+        size = known.get(name)
+        yield next(found) if size is not None and size <= limit else size
+
+
 def _stream(repository: Repository, names: Sequence[str]) -> Iterator[bytes | None]:
     """As :func:`contents`, ending early when git does."""
     process = start(repository, "cat-file", "--batch", stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -12,7 +12,7 @@ from pathlib import Path
 from outcrop.core.model import Artifact, FileState, Listing, Ref, Skipped, SkipReason
 from outcrop.core.protocols import override
 from outcrop.errors import NotARepository
-from outcrop.sources.file_state import refuse_size
+from outcrop.sources.file_state import oversize
 from outcrop.sources.folder import FolderSource
 from outcrop.sources.git import commit as git_commit
 from outcrop.sources.git.snapshot import UNBORN, Snapshot, read_snapshots
@@ -21,7 +21,7 @@ from outcrop.sources.options import Options
 from outcrop.sources.paths import to_bytes, to_slug
 from outcrop.sources.selection import FileSource
 from outcrop.sources.watch_paths import WatchPaths, git_watch_paths
-from outcrop.vcs.git import Repository, absent, answer, blob_id, contents, find_commit, sizes
+from outcrop.vcs.git import Repository, absent, answer, blob_id, find_commit, read_blobs
 from outcrop.vcs.git_repository import discover
 
 # Artifacts of one request to git: their sizes are known before the first of them is read.
@@ -134,30 +134,22 @@ class GitSource(FileSource):
         self, refs: Sequence[Ref], commit: str | None, missing: dict[bytes, frozenset[str]]
     ) -> Iterator[Artifact | Skipped]:
         homes = [self._home(to_bytes(ref.path or "")) for ref in refs]
-        known: dict[bytes, dict[str, int]] = {}
-        blobs: dict[bytes, Iterator[bytes | None]] = {}
+        limits = [self._selection.limit(ref.path or "") for ref in refs]
+        blobs: dict[bytes, Iterator[bytes | int | None]] = {}
         for prefix, repository in dict(homes).items():
             if prefix not in missing:
                 missing[prefix] = self._missing(repository, commit or "HEAD")
-            asked = [ref for ref, home in zip(refs, homes, strict=True) if home[0] == prefix]
-            stored = sizes(repository, [ref.hash for ref in asked if ref.hash not in missing[prefix]])
-            known[prefix] = stored
-            wanted = [
-                ref.hash
-                for ref in asked
-                if ref.hash in stored and stored[ref.hash] <= self._selection.limit(ref.path or "")
-            ]
-            blobs[prefix] = contents(repository, wanted)
+            asked = zip(refs, limits, homes, strict=True)
+            wanted = [(ref.hash, limit) for ref, limit, home in asked if home[0] == prefix]
+            blobs[prefix] = read_blobs(repository, wanted, missing[prefix])
         base = os.fsencode(self.root) + b"/"
-        for ref, (prefix, repository) in zip(refs, homes, strict=True):
+        for ref, limit, (prefix, repository) in zip(refs, limits, homes, strict=True):
             path = ref.path or ""
-            size = known[prefix].get(ref.hash)
-            oversize = refuse_size(path or ref.hash, size, self._selection.limit(path))
-            data = None if size is None or oversize else next(blobs[prefix])
-            if data is not None:
+            data = next(blobs[prefix])
+            if isinstance(data, bytes):
                 yield self._selection.to_artifact(ref, path, data)
-            elif oversize:
-                yield oversize
+            elif data is not None:
+                yield oversize(path or ref.hash, data, limit)
             elif commit is not None:
                 yield Skipped(path or ref.hash, SkipReason.UNREADABLE, "its content is not in this clone")
             else:

@@ -132,7 +132,8 @@ def _push_to(remote: GitRemote, going: Outgoing, store: VectorStore, unpublished
             return report
         time.sleep(random.uniform(0, RETRY_PAUSE * (attempt + 1)))
     raise StoreError(
-        f"others pushed vectors to {remote.shown} faster than this could, {ATTEMPTS} times", "Try again in a moment"
+        f"others pushed vectors to {remote.shown} faster than this process could, {ATTEMPTS} times",
+        "Try again in a moment",
     )
 
 
@@ -226,7 +227,7 @@ def _differing(some: Mapping[str, str], others: Mapping[str, str]) -> int:
 def _nothing_sent(remote: GitRemote, withheld: int) -> StoreError:
     if withheld:
         return StoreError(
-            f"nothing was sent: {remote.shown} has not got the commits of the {withheld:,} indexed files",
+            f"nothing was sent: {remote.shown} does not have the commits of the {withheld:,} indexed files",
             "Push these first (git push), or send their texts ahead: outcrop push --unpublished",
         )
     return StoreError("there is nothing to send: no indexed file is in a commit", "Commit, then: outcrop index")

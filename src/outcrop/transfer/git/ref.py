@@ -11,17 +11,15 @@ import contextlib
 import subprocess
 from collections.abc import Collection, Iterator, Mapping
 
-from outcrop.core.batches import in_batches
 from outcrop.core.model import Skipped, SkipReason
 from outcrop.core.protocols import TransferStore, override
 from outcrop.core.rows import TransferCounts
 from outcrop.errors import StoreError, StoreFull, StoreLocked
 from outcrop.transfer import blob
-from outcrop.vcs.git import Repository, absent, blob_id, contents, find_commit, finish, first_line, sizes, start
+from outcrop.vcs.git import Repository, absent, blob_id, find_commit, finish, first_line, read_blobs, start
 
 REF = "refs/outcrop/vectors"
 
-_BATCH_BYTES = 16 << 20
 _FOLDER = b"vec"
 _SIGNATURE = b"outcrop <outcrop@localhost> 946684800 +0000"
 _MESSAGE = b"Vectors of this repository's files\n\nMade by outcrop; see docs/formats.md there.\n"
@@ -108,20 +106,13 @@ class GitTransfer(TransferStore):
 
     def _contents(self, ids: Mapping[str, str]) -> Iterator[tuple[str, bytes | Skipped]]:
         commit = self.commit
-        # Asking a partial clone for the size of what it does not have would make git use the network.
-        left = absent(self._repository, commit) if commit and self._repository.is_partial() else frozenset()
-        known = sizes(self._repository, [each for each in ids.values() if each not in left])
-        for names in in_batches(((name, known.get(each, 0)) for name, each in ids.items()), _BATCH_BYTES):
-            readable = [ids[name] for name in names if 0 <= known.get(ids[name], -1) <= blob.MOST_BYTES]
-            found = dict(zip(readable, contents(self._repository, readable), strict=True))
-            for name in names:
-                data = found.get(ids[name])
-                if data is not None:
-                    yield name, data
-                elif known.get(ids[name], 0) > blob.MOST_BYTES:
-                    yield name, blob.oversize(name)
-                else:
-                    yield name, Skipped(name, SkipReason.UNREADABLE, "its content is not in this clone")
+        missing = absent(self._repository, commit) if commit and self._repository.is_partial() else frozenset()
+        wanted = [(found, blob.MOST_BYTES) for found in ids.values()]
+        for name, data in zip(ids, read_blobs(self._repository, wanted, missing), strict=True):
+            if data is None:
+                yield name, Skipped(name, SkipReason.UNREADABLE, "its content is not in this clone")
+            else:
+                yield name, blob.oversize(name) if isinstance(data, int) else data
 
 
 def delete_ref(repository: Repository, ref: str) -> None:
