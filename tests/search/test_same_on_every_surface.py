@@ -19,7 +19,7 @@ from mcp import Client
 from web_client import Asker, make_kettle, open_kettle
 
 from outcrop.app.index import Index
-from outcrop.app.warm_index import Service
+from outcrop.app.warm_index import WarmIndex
 from outcrop.surfaces.mcp.server import make_server
 
 QUESTIONS: list[tuple[str, dict[str, Any]]] = [
@@ -57,7 +57,7 @@ def by_command(folder: Path, query: str, wanted: dict[str, Any]) -> Any:
 
 def by_mcp(index: Index, query: str, wanted: dict[str, Any]) -> Any:
     async def ask() -> Any:
-        async with Client(make_server(Service(lambda: index, keeps=False))) as client:
+        async with Client(make_server(WarmIndex(lambda: index, closes=False))) as client:
             return (
                 await client.call_tool("semantic_search", {"query": query, "full": True, **wanted})
             ).structured_content
