@@ -211,6 +211,11 @@ def test_prose_in_a_code_file_is_not_parsed_to_its_end(path: str, monkeypatch: p
     assert len(stopped) == 1
 
 
+@pytest.mark.parametrize("path", ["a.gleam", "a.groovy", "a.scss", "a.fs", "a.f90"])
+def test_a_long_line_of_keywords_ends(path: str) -> None:
+    check("public " * 20_000 + "\n" + "static\t" * 20_000 + "\n", path, Kind.CODE)
+
+
 def test_posts_are_not_joined() -> None:
     posts = "It crashes.\n\f\nWhich version?\n\f\nThe newest.\n\nSince Monday.\n"
     expected = ["It crashes.", "Which version?", "The newest.\n\nSince Monday."]

@@ -16,6 +16,9 @@ from operator import itemgetter
 from outcrop.chunking.pack import Definition
 from outcrop.chunking.rows import TextRows
 
+# Characters of a line in which a definition may begin: on longer ones some patterns take very long.
+_LONGEST_HEAD = 400
+
 _NAME = r"(?P<name>[\w.:$!?@~-]+)"
 
 
@@ -181,7 +184,7 @@ OUTLINES: dict[str, Outline] = {
         r"(?:\s*\*\s*\d+|\s*\([^)]*\))?)\s+)*(?:subroutine|function|module(?!\s+procedure)|program|submodule\s*\([^)]*\))\s+(?P<name>\w+)"
         r"|type\s*(?:,[^:!]*)?::\s*(?P<type>\w+)|type\s+(?P<plain>(?!is\b)\w+)\s*$|(?:abstract\s+)?interface\b\s*(?P<generic>\w*)",
         comment=r"!|#|[c*]\s",
-        ending=r"end\s*(?:(?:subroutine|function|program|module|submodule|interface|type|procedure)\b.*)?(?:!.*)?$",
+        ending=r"end\s*(?:(?:subroutine|function|program|module|submodule|interface|type)\b.*)?(?:!.*)?$",
         ignore_case=True,
     ),
     "sql": Outline(
@@ -228,12 +231,13 @@ def find_definitions(rows: TextRows, language: str) -> tuple[list[Definition], s
     for row, line in enumerate(rows):
         bare = line.strip()
         if not bare:
+            listed = []
             continue
         if outline.block_comment and (opened or bare.startswith(outline.block_comment[0])):
             leads.add(row)
             opened = outline.block_comment[1] not in bare
             continue
-        found = begins.match(line if outline.outermost else bare)
+        found = begins.match((line if outline.outermost else bare)[:_LONGEST_HEAD])
         if found:
             name = next((group for group in found.groupdict().values() if group), None)
             if name is None or name.lower() not in _KEYWORDS:
@@ -260,7 +264,7 @@ def find_definitions(rows: TextRows, language: str) -> tuple[list[Definition], s
 
 
 def _flat(rows: TextRows, first: int, stop: int, name: str | None, leads: set[int]) -> Definition:
-    """Up to the next definition, without the comments that stand above that one."""
+    """Up to the next definition, without the comments above that one."""
     while stop > first + 1 and stop < len(rows) and (stop - 1 in leads or rows.blank(stop - 1)):
         stop -= 1
     return Definition(first, stop - 1, name)
