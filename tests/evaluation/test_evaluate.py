@@ -827,12 +827,12 @@ def test_the_command_shows_a_table_and_its_notes(
         ["–", "keyword", "1.000"],
     ]
     assert rows[1].endswith("+0.000 (+0.000 to +0.000)  the same")
-    assert re.search(r"^hash=@64: embedded 4 passages in \d+\.\d s for this, kept nothing$", out, re.MULTILINE)
+    assert re.search(r"^hash=@64: embedded 4 passages in \d+\.\d s for this, and kept nothing$", out, re.MULTILINE)
     assert (
         "not in this index, and not counted: 2 labels\n  docs/gone.md  (line-1)\n  src/gone\\x1b[31m.py  (gone)\n"
         in out
     )
-    assert "left out, as the index holds no answer to it: 1 question (gone)" in out
+    assert "left out, because the index holds no answer: 1 question (gone)" in out
 
 
 def test_one_question_has_no_interval(index: outcrop.Index, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -898,8 +898,8 @@ def test_an_embedder_that_fails_fails_the_command_after_the_table(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--embedder", "hash", "--embedder", "local", "--model", "m"], "--model does not say which of the embedders"),
-        (["--embedder", "hash", "--embedder", "local", "--dim", "9"], "--dim does not say which of the embedders"),
+        (["--embedder", "hash", "--embedder", "local", "--model", "m"], "--model does not say which embedder"),
+        (["--embedder", "hash", "--embedder", "local", "--dim", "9"], "--dim does not say which embedder"),
         (["--embedder", "ollama=a", "--model", "b"], "the model is given twice"),
         (["--embedder", "hasch"], "there is no embedder 'hasch'"),
         (["--embedder", ""], "embedder cannot be ''"),

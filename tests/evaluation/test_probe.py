@@ -117,7 +117,7 @@ def test_a_question_in_the_answers_own_words_says_that_it_proves_little() -> Non
 
 def test_without_a_real_model_nothing_is_claimed() -> None:
     lines = list(probe_lines(probe(TASK, [Candidate("hash", HashEmbedder(), True, False)], memory)))
-    assert lines[-1] == "no real model was asked: this proves the pipeline and nothing about meaning"
+    assert lines[-1] == "no real model was tested: this proves the pipeline and nothing about meaning"
 
 
 @pytest.mark.parametrize(("chosen", "passed"), [(True, False), (False, None)])

@@ -634,7 +634,7 @@ class TestTheCommands:
         code, out, _ = self.run(capsys, "pull", "-C", bob)
         assert (code, out[0]) == (0, "sent 0 blobs, received 4 blobs")
         assert out[1].startswith("imported 3 vectors of hash-768: 3 artifacts")
-        assert out[2] == "passed over 1 blob of what is not here"
+        assert out[2] == "ignored 1 blob of what is not here"
         cy = world.clone("cy")
         code, out, _ = self.run(capsys, "import", "-C", cy, world.home / "out")
         assert (code, out[0].partition(":")[0]) == (0, "imported 3 vectors of hash-768")

@@ -139,7 +139,7 @@ def import_lines(report: ImportReport) -> Iterator[str]:
     if report.missing:
         yield f"{counted(report.missing, 'chunk')} still without a vector → outcrop index"
     if report.stale:
-        yield f"passed over {counted(report.stale, 'blob')} of what is not here"
+        yield f"ignored {counted(report.stale, 'blob')} of what is not here"
     yield from skipped_lines(report.refused, "refused", "blob", reasons=False)
 
 
@@ -149,7 +149,7 @@ def normalise_lines(report: NormaliseReport) -> Iterator[str]:
         f"{report.unchanged:,} were fine ({duration(report.seconds)})"
     )
     if report.dropped:
-        yield f"dropped {counted(report.dropped, 'vector')} without a direction → outcrop index"
+        yield f"dropped {counted(report.dropped, 'vector')} of length 0 → outcrop index"
     yield from skipped_lines(report.refused, "refused", "blob", reasons=False)
 
 
