@@ -8,11 +8,11 @@ import pytest
 
 from outcrop.core.model import Kind
 from outcrop.search.parse import parse
-from outcrop.search.ranking import Candidate, rank
+from outcrop.search.ranking import ScoredPassage, rank
 
 
-def candidate(number: int, path: str = "", name: str | None = None, **more: object) -> Candidate:
-    plain = Candidate(
+def candidate(number: int, path: str = "", name: str | None = None, **more: object) -> ScoredPassage:
+    plain = ScoredPassage(
         id=number,
         dense=0.5,
         keyword=None,
@@ -25,11 +25,11 @@ def candidate(number: int, path: str = "", name: str | None = None, **more: obje
     return replace(plain, **more)  # type: ignore[arg-type]
 
 
-def order(question: str, *candidates: Candidate) -> list[int]:
+def order(question: str, *candidates: ScoredPassage) -> list[int]:
     return [item.id for item in rank(parse(question), candidates)]
 
 
-def reasons(question: str, *candidates: Candidate) -> dict[int, set[str]]:
+def reasons(question: str, *candidates: ScoredPassage) -> dict[int, set[str]]:
     return {item.id: {why for why, _ in item.reasons} for item in rank(parse(question), candidates)}
 
 

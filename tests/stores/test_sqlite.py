@@ -17,6 +17,7 @@ import pytest
 from outcrop.core.model import Chunk, Filter, Kind, Part, Ref, Space
 from outcrop.core.rows import Digested, Entry, Member, View
 from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, StoreError, StoreFull, StoreLocked
+from outcrop.stores.sqlite import keywords
 from outcrop.stores.sqlite.store import SqliteStore
 
 SPACE = Space("toy", 2)
@@ -205,17 +206,24 @@ def test_a_killed_writer_blocks_no_other(path: Path) -> None:
     store.close()
 
 
-def test_other_terms_make_the_keyword_index_again(path: Path) -> None:
+def test_other_terms_make_the_keyword_index_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In several transactions, beside the old one; what a killed process left of that is no obstacle."""
+    monkeypatch.setattr(keywords, "REBUILD_BATCH", 2)
     fill(path)
     database = sqlite3.connect(path)
     database.execute("UPDATE fx_vec_meta SET value = '0' WHERE key = 'terms'")
     database.execute("DELETE FROM fx_vec_terms")
+    keywords.create_next(database)
     database.commit()
     database.close()
     store = SqliteStore(path)
     assert store.keyword(["number"], 9, Filter()) == []
+    assert store.stems("number") == {}
     with store.writing():
         pass
     assert len(store.keyword(["number"], 9, Filter())) == 3
     assert len(store.keyword(["py"], 9, Filter())) == 3
+    assert store.stems("number") == {"number": 3}
+    with store.file.reading() as database:
+        assert not database.execute("SELECT 1 FROM sqlite_master WHERE name GLOB '*_next*'").fetchone()
     store.close()

@@ -149,7 +149,7 @@ class TestLocks:
         monkeypatch.setattr("outcrop.vcs.fossil.BUSY_SECONDS", 0.2)
         other = sqlite3.connect(copy, isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(outcrop.SourceError, match="locked by another program"):
+        with pytest.raises(outcrop.SourceError, match="in use by another process"):
             outcrop.open(copy)
         other.close()
 

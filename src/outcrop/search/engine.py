@@ -149,7 +149,7 @@ def _rank(
 ) -> list[Ranked]:
     keyword_scores = {item.id: item.score for item in by_words}
     candidates = [
-        ranking.Candidate(
+        ranking.ScoredPassage(
             id=key,
             dense=products.get(key),
             keyword=keyword_scores.get(key),

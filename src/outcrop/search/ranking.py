@@ -78,8 +78,8 @@ ROLE_FACTORS: Mapping[FileRole, float] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A chunk to be ranked.
+class ScoredPassage:
+    """A passage to be ranked, with its scores.
 
     Attributes:
         dense: Dot product with the question, None where there is no vector.
@@ -115,7 +115,7 @@ class Ranked:
         return (f"{self.points:.2f} points", *(f"{amount} {why}" for why, amount in self.reasons))
 
 
-def rank(query: Query, candidates: Sequence[Candidate]) -> list[Ranked]:
+def rank(query: Query, candidates: Sequence[ScoredPassage]) -> list[Ranked]:
     """Every candidate once, best first, ties by id; the order in which they are given does not matter."""
     points_of = {candidate.id: _Points() for candidate in candidates}
     _add_similarity(query, candidates, points_of)
@@ -151,7 +151,7 @@ class _Points:
         self.reasons.append((why, f"×{factor:.2f}"))
 
 
-def _add_similarity(query: Query, candidates: Sequence[Candidate], points_of: Mapping[int, _Points]) -> None:
+def _add_similarity(query: Query, candidates: Sequence[ScoredPassage], points_of: Mapping[int, _Points]) -> None:
     products = [candidate.dense for candidate in candidates if candidate.dense is not None]
     best = max(products, default=0.0)
     most = max((candidate.keyword or 0.0 for candidate in candidates), default=0.0)
@@ -164,7 +164,7 @@ def _add_similarity(query: Query, candidates: Sequence[Candidate], points_of: Ma
             points.add((1 - share) * candidate.keyword / most, "words")
 
 
-def _add_file_support(candidates: Sequence[Candidate], points_of: Mapping[int, _Points]) -> None:
+def _add_file_support(candidates: Sequence[ScoredPassage], points_of: Mapping[int, _Points]) -> None:
     strength: dict[str, float] = defaultdict(float)
     best: dict[str, int] = {}
     for candidate in candidates:
@@ -178,7 +178,7 @@ def _add_file_support(candidates: Sequence[Candidate], points_of: Mapping[int, _
             points_of[key].add(FILE * strength[path] / strongest, "best of its file")
 
 
-def _add_file_breadth(query: Query, candidates: Sequence[Candidate], points_of: Mapping[int, _Points]) -> None:
+def _add_file_breadth(query: Query, candidates: Sequence[ScoredPassage], points_of: Mapping[int, _Points]) -> None:
     """A file that holds the whole question in several places is about it, though no single passage holds everything."""
     products: dict[str, list[float]] = defaultdict(list)
     held: dict[str, set[str]] = defaultdict(set)
@@ -202,14 +202,14 @@ def _add_file_breadth(query: Query, candidates: Sequence[Candidate], points_of: 
             points.add(FILE_WORDS * (len(held[candidate.path]) / len(stems)) ** 2, "words in its file")
 
 
-def _add_coverage(query: Query, candidate: Candidate, points: _Points) -> None:
+def _add_coverage(query: Query, candidate: ScoredPassage, points: _Points) -> None:
     stem, folder = _path_terms(candidate.path)
     points.add(STEM * _coverage(query.words, stem), "file name")
     points.add(FOLDER * _coverage(query.words, folder), "folder name")
     points.add(NAME * _coverage(query.words, _terms(candidate.name or "")), "name")
 
 
-def _add_definition(query: Query, candidate: Candidate, points: _Points) -> None:
+def _add_definition(query: Query, candidate: ScoredPassage, points: _Points) -> None:
     if not candidate.name or candidate.kind not in DEFINING:
         return
     names = [name.strip().split(".") for name in candidate.name.split(",")]
@@ -228,13 +228,13 @@ def _add_definition(query: Query, candidate: Candidate, points: _Points) -> None
         points.add(DEFINES_MEMBER, "inside its definition")
 
 
-def _add_phrases(query: Query, candidate: Candidate, points: _Points) -> None:
+def _add_phrases(query: Query, candidate: ScoredPassage, points: _Points) -> None:
     if query.phrases:
         text = " ".join(candidate.text.lower().split())
         points.add(PHRASE * sum(phrase in text for phrase in query.phrases), "word for word")
 
 
-def _weigh_role(query: Query, candidate: Candidate, points: _Points, prose: float) -> None:
+def _weigh_role(query: Query, candidate: ScoredPassage, points: _Points, prose: float) -> None:
     role = file_role(candidate.path)
     if role in ROLE_FACTORS and role not in query.file_roles:
         points.weigh(ROLE_FACTORS[role], str(role))
@@ -242,7 +242,7 @@ def _weigh_role(query: Query, candidate: Candidate, points: _Points, prose: floa
         points.weigh(prose, "prose")
 
 
-def _weigh_crowds(candidates: Sequence[Candidate], points_of: Mapping[int, _Points]) -> None:
+def _weigh_crowds(candidates: Sequence[ScoredPassage], points_of: Mapping[int, _Points]) -> None:
     """Weaken the further passages of a file that has its share of the list already."""
     count: dict[str, int] = defaultdict(int)
     for candidate in sorted(candidates, key=lambda candidate: (-points_of[candidate.id].value, candidate.id)):

@@ -31,7 +31,7 @@ def top_k(matrix: Matrix, query: Vector, k: int, rows: Indices | None = None) ->
     scores = matrix @ query
     if rows is not None:
         scores = scores[rows]
-    likely = _candidates(scores, k, 2 * _doubt(len(query)))
+    likely = _candidates(scores, k, 2 * _rounding_error(len(query)))
     at = likely if rows is None else rows[likely]
     best, scores = select(dots(matrix[at], query), k)
     return at[best], scores
@@ -59,7 +59,7 @@ def _candidates(scores: Vector, k: int, slack: float) -> Indices:
     return np.flatnonzero(scores >= least - np.float32(slack)).astype(np.int64, copy=False)
 
 
-def _doubt(dim: int) -> float:
+def _rounding_error(dim: int) -> float:
     """How far two ways to sum up a dot product of unit vectors can lie apart.
 
     Each lies within ``dim * u / (1 - dim * u)`` of the true sum, u = 2 ** -24 (Higham, Accuracy and Stability of

@@ -22,9 +22,9 @@ from outcrop.stores.sqlite.connection import (
 )
 from outcrop.text import terms
 
-FREE_SHARE = 0.25
-# Free pages (8 MiB, and a quarter of the file) from which a build gives them back: that copies the whole file once.
-FEWEST_FREE_PAGES = 1024
+# A build gives free pages back, which copies the whole file, from 8 MiB and a quarter of the file.
+MIN_FREE_PAGES = 1024
+MIN_FREE_SHARE = 0.25
 
 
 class DatabaseFile:
@@ -140,7 +140,7 @@ class DatabaseFile:
         with self.reading() as database:
             (free,) = database.execute("PRAGMA freelist_count").fetchone()
             (pages,) = database.execute("PRAGMA page_count").fetchone()
-        return bool(free > FEWEST_FREE_PAGES and free > FREE_SHARE * pages)
+        return bool(free > MIN_FREE_PAGES and free > MIN_FREE_SHARE * pages)
 
     def is_being_written(self) -> bool:
         lock_path = self.beside(".lock")

@@ -15,7 +15,7 @@ from outcrop.stores.sqlite import keywords
 from outcrop.stores.sqlite.connection import meta, set_meta
 
 # Chunks of one transaction in a shared database, roughly: its other programs wait for about a fifth of a second.
-SHARED_BATCH = 500
+SHARED_BATCH = 1000
 
 # How far a vector's length may be from 1 before it is written anew.
 UNIT_TOLERANCE = 1e-6
