@@ -105,7 +105,7 @@ class Withholding(Protocol):
             SourceError: The source cannot be read.
         """
 
-    def foreign(self, hashes: Collection[str]) -> frozenset[str]:
+    def foreign_artifacts(self, hashes: Collection[str]) -> frozenset[str]:
         """Those artifacts that this copy of the source has never had: they are another copy's.
 
         Raises:

@@ -76,4 +76,4 @@ def foreign_hashes(source: Source, transfer: TransferStore, space: Space, known:
     note = sync.note_of(transfer)
     if note is None or note.space != space or not isinstance(source, Withholding):
         return frozenset()
-    return source.foreign(blob.hashes_of(transfer.names()).difference(known))
+    return source.foreign_artifacts(blob.hashes_of(transfer.names()).difference(known))

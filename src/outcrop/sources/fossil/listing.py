@@ -184,7 +184,7 @@ def withheld(database: sqlite3.Connection, versions: Mapping[str, str]) -> froze
     return frozenset(hidden)
 
 
-def foreign(database: sqlite3.Connection, hashes: Collection[str]) -> frozenset[str]:
+def foreign_artifacts(database: sqlite3.Connection, hashes: Collection[str]) -> frozenset[str]:
     """Those artifacts, tickets among them, that never arrived in this copy of the repository, and were not shunned."""
     known = {uuid for uuid, blob in look_up(database, hashes).items() if blob.size >= 0 or blob.private or blob.shunned}
     known |= {uuid for (uuid,) in rows(database, "SELECT uuid FROM shun")}

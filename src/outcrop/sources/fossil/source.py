@@ -98,9 +98,9 @@ class FossilSource(FileSource, Withholding):
             return listing.withheld(database, versions)
 
     @override
-    def foreign(self, hashes: Collection[str]) -> frozenset[str]:
+    def foreign_artifacts(self, hashes: Collection[str]) -> frozenset[str]:
         with opened(self._path) as database:
-            return listing.foreign(database, hashes)
+            return listing.foreign_artifacts(database, hashes)
 
     def report_writers(self, kinds: Collection[Kind]) -> list[ReportWriter]:
         with opened(self._path) as database:
