@@ -659,16 +659,16 @@ def test_a_history_goes_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     import replay  # type: ignore[import-not-found]
 
     source = make_repository(tmp_path / "source", {f"m{number}.py": definition(number, 0) for number in range(8)})
-    for round in range(1, 21):
-        write(source, {f"m{round % 8}.py": definition(round % 8, round), f"doc/{round}.md": f"# Round {round}\n"})
-        if round % 5 == 0:
-            (source / f"doc/{round - 2}.md").unlink()
-            (source / f"m{(round + 3) % 8}.py").rename(source / f"renamed{round}.py")
-        commit(source, f"round {round}")
+    for step in range(1, 21):
+        write(source, {f"m{step % 8}.py": definition(step % 8, step), f"doc/{step}.md": f"# Round {step}\n"})
+        if step % 5 == 0:
+            (source / f"doc/{step - 2}.md").unlink()
+            (source / f"m{(step + 3) % 8}.py").rename(source / f"renamed{step}.py")
+        commit(source, f"step {step}")
     outcome = replay.replay_git(source, tmp_path, 20, "hash", 1, pause=0.1)
     assert (outcome.asked.failures, outcome.lies, outcome.differences) == ([], [], 0)
     assert (outcome.commits, outcome.updates > 5, outcome.asked.answers > 5) == (26, True, True)
 
 
-def definition(number: int, round: int) -> str:
-    return f"def parse_{number}(argument):\n    '''Round {round}.'''\n    raise ValueError({round})\n"
+def definition(number: int, step: int) -> str:
+    return f"def parse_{number}(argument):\n    '''Round {step}.'''\n    raise ValueError({step})\n"

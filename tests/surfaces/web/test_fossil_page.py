@@ -165,11 +165,11 @@ def everything(site: Site, user: str) -> Iterator[tuple[int, str]]:
     for name, value in (("corpus", "code"), ("corpus", "no"), ("project", "no"), ("kind", "no"), ("mode", "no")):
         yield site.ask("/ext/search", user, q="zoo", **{name: value})
         yield site.ask("/ext/search/api/search", user, q="zoo", **{name: value})
-    for path, hash, kind in query(site.repository, "SELECT DISTINCT path, hash, kind FROM fx_vec_chunk"):
+    for path, digest, kind in query(site.repository, "SELECT DISTINCT path, hash, kind FROM fx_vec_chunk"):
         if kind not in SEES[user]:
-            yield site.ask("/ext/search/view", user, hash=hash)
+            yield site.ask("/ext/search/view", user, hash=digest)
             yield site.ask("/ext/search/view", user, path=path or "", part="1")
-            yield site.ask("/ext/search/api/passage", user, hash=hash, path=path or "")
+            yield site.ask("/ext/search/api/passage", user, hash=digest, path=path or "")
 
 
 @pytest.mark.parametrize("user", SEES)
@@ -186,7 +186,7 @@ def test_each_reader_sees_the_kinds_that_their_capabilities_open(site: Site, use
     for status, text in everything(site, user):
         assert status in (200, 302, 400, 403, 404, 422), text
         assert not [word for word in words if word in text], text
-        assert not [hash for hash in hashes if hash in text or hash[:10] in text], text
+        assert not [digest for digest in hashes if digest in text or digest[:10] in text], text
         assert not re.search(r"Traceback|/tmp/|/root|site-packages|\.fossil\b", text), text
 
 
@@ -446,13 +446,13 @@ def test_installing_again_and_taking_it_away(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     folder = tmp_path / "with space's" / "ext"
-    hash = ["--embedder", "hash"]
-    assert main(["fossil", "install-ext", str(folder), *hash]) == 0
+    embedder = ["--embedder", "hash"]
+    assert main(["fossil", "install-ext", str(folder), *embedder]) == 0
     script = folder / "search"
     assert [each.name for each in folder.iterdir()] == ["search"]
     assert script.stat().st_mode & 0o777 == 0o755
     assert (
-        main(["fossil", "install-ext", str(folder), *hash, "--dim", "64", "--store", "my index", "--branch", "a b"])
+        main(["fossil", "install-ext", str(folder), *embedder, "--dim", "64", "--store", "my index", "--branch", "a b"])
         == 0
     )
     text = script.read_text()
@@ -465,7 +465,7 @@ def test_installing_again_and_taking_it_away(
     assert done.stdout.startswith(b"Status: 200 OK\r\n")
     assert b"Nothing is indexed here yet" in done.stdout
     capsys.readouterr()
-    assert main(["fossil", "install-ext", str(folder), *hash, "-C", str(site.repository)]) == 0
+    assert main(["fossil", "install-ext", str(folder), *embedder, "-C", str(site.repository)]) == 0
     shown = capsys.readouterr().out
     assert "nobody sees: nothing\nanonymous sees: technote, wiki" in shown
     assert main(["fossil", "install-ext", str(folder), "--uninstall"]) == 0
@@ -473,7 +473,7 @@ def test_installing_again_and_taking_it_away(
     assert main(["fossil", "install-ext", str(folder), "--uninstall"]) == 0
     script.write_text("#!/bin/sh\necho mine\n")
     for more in ([], ["--uninstall"]):
-        assert main(["fossil", "install-ext", str(folder), *hash, *more]) == 2
+        assert main(["fossil", "install-ext", str(folder), *embedder, *more]) == 2
     assert script.read_text() == "#!/bin/sh\necho mine\n"
     script.unlink()
     # What would not run is not left there.

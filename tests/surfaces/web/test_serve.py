@@ -82,10 +82,10 @@ def test_several_readers_while_the_index_is_built_anew(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(8) as pool:
             answers = [pool.submit(read, number) for number in range(30)]
-            for round in range(3):
-                write(folder, {"docs/guide.md": GUIDE + f"\nRound {round}.\n"})
+            for step in range(3):
+                write(folder, {"docs/guide.md": GUIDE + f"\nRound {step}.\n"})
                 with open_kettle(folder) as index:
-                    index.build(rebuild=round == 1)
+                    index.build(rebuild=step == 1)
             for answer in answers:
                 status, text = answer.result()
                 assert status == 200
