@@ -167,7 +167,6 @@ class _Session:
         return sign, suspended
 
     def _identities(self) -> tuple[object, ...]:
-        """Identity of the folders and of the settings files of an open index."""
         return (*(file_identity(path)[:2] for path in self._folders), *map(file_identity, self._settings))
 
     def _start_trigger(self, failure: str | None) -> Trigger:
@@ -221,7 +220,6 @@ class _Session:
             self._emit("updated", text, **asdict(done))
 
     def _wait_after(self, error: Exception) -> float:
-        """Report a failure. Returns the seconds until the next try."""
         if self._identities() != self._opened_as:
             return 0.0  # the folder is gone: run() ends
         pause = min(LAST_RETRY, FIRST_RETRY * 2.0**self._failures)

@@ -58,7 +58,6 @@ def update_once(index: Index, progress: Callable[[Progress], None], *, if_indexe
 
 
 def describe(done: Update) -> str:
-    """What an update did, for a person."""
     return (
         f"current to {done.revision[:12]}: {counted(done.added, 'artifact')} new or changed, {done.removed:,} removed, "
         f"{counted(done.embedded, 'passage')} embedded"

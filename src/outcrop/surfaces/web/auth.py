@@ -19,17 +19,14 @@ MONTH = 30 * 24 * 3600
 
 
 def new_token() -> str:
-    """192 random bits."""
     return secrets.token_urlsafe(24)
 
 
 class Authenticator:
     """Checks host, origin and token of a request.
 
-    Args:
-        hosts: Names of this server, without a port, beside ``localhost`` and any IP address.
-        token: None where no token is required.
-        loopback: Whether only this machine can connect; then an IP address of another machine is refused.
+    ``hosts`` are names beside ``localhost`` and any IP address. With ``loopback`` only this machine can connect, and an
+    IP address of another machine is refused.
     """
 
     def __init__(self, hosts: Collection[str] = (), token: str | None = None, loopback: bool = True) -> None:
@@ -62,7 +59,6 @@ class Authenticator:
         return number.is_loopback or not self._loopback
 
     def accepts_origin(self, origin: str, host: str) -> bool:
-        """Whether an Origin header names a page of this server."""
         try:
             parts = urlsplit(origin)
         except ValueError:
@@ -70,7 +66,6 @@ class Authenticator:
         return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
 
     def is_authorized(self, request: HTTPConnection) -> bool:
-        """Whether no token is required, or the request carries it or its cookie."""
         scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
         return (
             self._token is None
@@ -90,5 +85,4 @@ class Authenticator:
 
 
 def _equal(given: str, expected: str) -> bool:
-    """Compare in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())

@@ -105,7 +105,6 @@ def read_request(environ: Mapping[str, str]) -> CgiRequest | None:
 
 
 def readable_kinds(request: CgiRequest) -> frozenset[Kind]:
-    """The kinds that the reader may see."""
     with opened(request.repository) as database:
         capabilities = capabilities_of(database, request.user)
     return frozenset(kind for kind in Kind if may_see(capabilities, kind))
@@ -170,7 +169,6 @@ def _refusal(request: CgiRequest, status: int, what: str, fix: str) -> Response:
 
 
 def encode(response: Response) -> bytes:
-    """A response as Fossil takes it from a CGI."""
     fields = {
         "Content-Type": response.media_type,
         **response.headers,
@@ -186,7 +184,6 @@ def encode(response: Response) -> bytes:
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Answer the request in the environment, and end the process."""
     if os.environ.get(CHECK):
         sys.exit(_check())
     _configure_logging()

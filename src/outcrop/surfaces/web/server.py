@@ -39,7 +39,6 @@ class Listening:
 
     @property
     def address(self) -> str:
-        """URL for a browser on this machine."""
         number = ipaddress.ip_address(self.host)
         if number.is_unspecified:
             number = ipaddress.ip_address("127.0.0.1" if number.version == 4 else "::1")
@@ -77,7 +76,6 @@ def listen(host: str, port: int | None) -> Listening:
 
 
 def own_names(host: str) -> list[str]:
-    """Names that other machines may use for this one."""
     name = socket.gethostname().lower()
     short = name.partition(".")[0]
     return [each for each in dict.fromkeys((host, name, short, f"{short}.local")) if each]

@@ -38,18 +38,13 @@ class SearchArguments:
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """The values of the filters, for one reader.
-
-    Attributes:
-        exists: Whether anything is indexed.
-        facets: Passages per corpus, kind and project.
-        complete: Share of the passages that have a vector, 0 to 1.
-        error: Why the index cannot be used; empty where it can, or there is none.
-    """
+    """The values of the filters, for one reader."""
 
     exists: bool
     facets: tuple[FacetCount, ...] = ()
+    # Share of the passages that have a vector.
     complete: float = 1.0
+    # Why the index cannot be used; empty without an index.
     error: str = ""
 
     def kinds(self, projects: Collection[str] = (), corpus: str = "") -> dict[Kind, int]:
@@ -87,7 +82,6 @@ class Site:
         return self.index.source.project
 
     def load_model(self) -> None:
-        """Load the model in the background."""
         self._service.start()
 
     def facets(self, reader: Reader) -> Facets:
@@ -113,7 +107,6 @@ class Site:
         return facets
 
     def search(self, reader: Reader, arguments: SearchArguments) -> Answer:
-        """Answer a question with what the reader may see."""
         kinds: Sequence[str] = arguments.kind
         if reader.kinds is not None:
             kinds = self._visible_kinds(reader, arguments)
@@ -132,7 +125,6 @@ class Site:
         return documents.read(self.index, path=path, content_hash=content_hash, project=project, kinds=reader.kinds)
 
     def catalog(self, reader: Reader) -> Catalog:
-        """What is indexed, as counts of what the reader may see."""
         index = self.index
         return catalog(index.store, index.source, index.embedder, kinds=reader.kinds)
 
@@ -146,7 +138,6 @@ class Site:
         return text
 
     def _visible_kinds(self, reader: Reader, arguments: SearchArguments) -> tuple[str, ...]:
-        """The requested kinds that the reader may see."""
         facets = self.facets(reader)
         visible: Collection[Kind] = facets.kinds()
         if not facets.exists:

@@ -55,7 +55,6 @@ class Tree:
 
 
 def catalog_page(site: Site, request: Request) -> Response:
-    """Answer ``/ext/catalog``."""
     found = site.catalog(request.reader)
     return page(
         request,
@@ -76,7 +75,6 @@ def catalog_page(site: Site, request: Request) -> Response:
 
 
 def _rows(tallies: Sequence[Tally], noun: str, own: str = "") -> list[TableRow]:
-    """Largest first."""
     largest = max((tally.bytes for tally in tallies), default=0) or 1
     projects = () if noun == "project" else (("project", ALL_PROJECTS),)
     rows = []

@@ -22,10 +22,7 @@ def parse_lines(text: str) -> tuple[int, int] | None:
 
 
 def excerpt_of(document: Document, lines: tuple[int, int] | None, cell: int | None, around: int = 0) -> Excerpt:
-    """Lines of a document (None: of a whole block) and ``around`` more above and below.
-
-    ``cell`` is 0-based; None for a document without cells.
-    """
+    """Lines of a document (None: of a whole block), in a 0-based cell, and ``around`` more above and below."""
     block = _block(document.blocks, lines, cell)
     first, last = lines or (block.first_line, block.last_line)
     if first > block.last_line:

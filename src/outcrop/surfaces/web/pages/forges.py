@@ -16,23 +16,18 @@ _SCP = re.compile(r"(?:[^@/:]+@)?([^/:]+):(?!//)(.+)")
 
 @dataclass(frozen=True, slots=True)
 class Forge:
-    """One repository on one forge.
-
-    Attributes:
-        home: The repository's page, without a slash at its end.
-        form: Between home and path, with ``{commit}``.
-        plain: Query that shows the source of a rendered format.
-        lines: The fragment, with ``{first}`` and ``{last}``.
-    """
+    """One repository on one forge; ``home`` is its page, without a slash at its end."""
 
     name: str
     home: str
+    # Between home and path, with {commit}.
     form: str
+    # Query that shows the source of a rendered format.
     plain: str
+    # Fragment, with {first} and {last}.
     lines: str
 
     def blob(self, commit: str, path: str, lines: tuple[int, int] | None) -> str:
-        """The page of a file at a commit."""
         plain = self.plain if by_path(path) in _RENDERED else ""
         fragment = "" if lines is None else self.lines.format(first=lines[0], last=lines[1])
         return f"{self.home}{self.form.format(commit=commit)}{quote(path)}{plain}{fragment}"

@@ -31,18 +31,11 @@ class HitView:
     """One hit on the page.
 
     Attributes:
-        number: Rank, from 1.
-        folder: Folders of the path, with a slash at the end.
-        file: Last part of the path, or a name instead of a path.
-        where: Its lines in words; may be empty.
         title: Name of the definition or trail of headings; may be empty.
-        found_by: Short and long label.
         links: The first is for the title.
         more: Address of the viewer with more lines around these.
-        hidden_lines: Lines of the passage that are not shown.
         other_paths: Paths with the same content; ``more_paths`` counts those not named.
         copies: Near-duplicates; ``more_copies`` counts those not named.
-        project: Slug; empty for this repository.
     """
 
     def __init__(
@@ -105,7 +98,6 @@ def _lines_in_words(hit: Hit) -> str:
 
 
 def _asset_links(hit: Hit) -> list[Link]:
-    """To the moment in a recording, where it is on the web."""
     if hit.uri is None or not hit.uri.lower().startswith(("https://", "http://")):
         return []
     return [Link(hit.uri, "Open the recording" if hit.start is None else f"Play from {clock(hit.start)}", outside=True)]

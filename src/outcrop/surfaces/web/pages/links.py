@@ -29,13 +29,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class LinkTarget:
-    """An artifact to link to.
-
-    Attributes:
-        project: Slug of its repository; empty for this one.
-        lines: First and last line; None for all.
-        cell: 0-based cell of a notebook, or None.
-    """
+    """An artifact to link to, with its first and last line (None for all) and 0-based cell in a notebook."""
 
     kind: Kind
     project: str
@@ -46,7 +40,7 @@ class LinkTarget:
 
     @property
     def file_lines(self) -> tuple[int, int] | None:
-        """The lines where they count in the file itself: those of a cell and of a transcript do not."""
+        """None for a cell and a transcript, whose lines are not those of the file."""
         return None if self.cell is not None or self.kind is Kind.MEDIA else self.lines
 
 
@@ -152,5 +146,4 @@ def _fossil_page(target: LinkTarget) -> str:
 
 
 def links_for(index: Index, addresses: Addresses) -> Links:
-    """Links for an index without Fossil's server."""
     return GitLinks(index, addresses) if index.source.type == "git" else ViewerLinks(addresses)

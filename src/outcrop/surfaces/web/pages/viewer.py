@@ -28,13 +28,11 @@ ABOVE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class BlockView:
-    """One block on the page.
+    """One block on the page; ``above`` and ``below`` count lines that are not shown.
 
     Attributes:
-        heading: ``Cell 3``; empty for the only block.
         anchor: Prefix of the ids of its lines.
         chosen: First and last highlighted line, or None.
-        above: Lines above these that are not shown; ``below`` likewise.
     """
 
     heading: str
