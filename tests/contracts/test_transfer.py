@@ -14,7 +14,7 @@ from outcrop.errors import BlobError
 from outcrop.transfer.directory import DirectoryTransfer
 from outcrop.transfer.fossil.unversioned import FossilTransfer
 from outcrop.transfer.git.ref import GitTransfer
-from outcrop.vcs.git_repository import discover
+from outcrop.vcs.git_repository import find_repository
 
 ONE, TWO = f"vec/{'1' * 64}.bin", f"vec/{'2' * 40}.bin"
 NOTE = "vec/space.json"
@@ -29,7 +29,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> TransferStore:
     if request.param == "folder":
         return DirectoryTransfer(tmp_path / "new" / "export")
     options = ["--object-format=sha256"] if "SHA-256" in request.param else []
-    repository = discover(make_repository(tmp_path / "repository", {"a.md": "a\n"}, *options))
+    repository = find_repository(make_repository(tmp_path / "repository", {"a.md": "a\n"}, *options))
     assert repository is not None
     return GitTransfer(repository, None) if "apart" in request.param else GitTransfer(repository)
 

@@ -226,7 +226,7 @@ class TestCapabilities:
         assert source_of(copy).report_writers([]) == []
 
     def test_letters_include_others(self, sample: SampleRepository) -> None:
-        with fossil.opened(sample.repository) as database:
+        with fossil.open_fossil(sample.repository) as database:
             assert capabilities_of(database, "alice") >= set("saijkorw23456t")
             assert capabilities_of(database, "bob") >= set("23fkjrnwcio") | set("hmncgz")
             assert capabilities_of(database, "nobody") == capabilities_of(database, "stranger") == set("gjorz")

@@ -14,7 +14,7 @@ from outcrop.errors import NotARepository, SourceError
 from outcrop.sources.discover import find_root, open_source
 from outcrop.sources.git.source import GitSource
 from outcrop.sources.options import Options
-from outcrop.vcs.git_repository import discover
+from outcrop.vcs.git_repository import find_repository
 
 
 def hashes(listing: Listing) -> dict[str | None, str]:
@@ -542,8 +542,8 @@ def test_the_project_is_named_after_the_remote(tmp_path: Path, url: str, project
 
 def test_outside_a_repository_there_is_none(tmp_path: Path) -> None:
     (tmp_path / "empty" / ".git").mkdir(parents=True)
-    assert discover(tmp_path) is None
-    assert discover(tmp_path / "empty") is None
+    assert find_repository(tmp_path) is None
+    assert find_repository(tmp_path / "empty") is None
     with pytest.raises(NotARepository, match="not in a git repository"):
         GitSource(tmp_path)
 
@@ -573,9 +573,9 @@ def test_without_git_there_are_folders_only(tmp_path: Path, monkeypatch: pytest.
     make_repository(tmp_path / "r", {"a.md": "x\n"})
     (tmp_path / "plain").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert discover(tmp_path / "plain") is None
+    assert find_repository(tmp_path / "plain") is None
     with pytest.raises(SourceError, match="not installed"):
-        discover(tmp_path / "r")
+        find_repository(tmp_path / "r")
 
 
 def test_many_artifacts_come_in_order(tmp_path: Path) -> None:

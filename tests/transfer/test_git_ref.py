@@ -14,7 +14,7 @@ from outcrop.transfer import blob
 from outcrop.transfer.git import ref
 from outcrop.transfer.git.ref import REF, GitTransfer
 from outcrop.vcs.git import Repository
-from outcrop.vcs.git_repository import discover
+from outcrop.vcs.git_repository import find_repository
 
 ONE, TWO, NOTE = f"vec/{'1' * 40}.bin", f"vec/{'2' * 40}.bin", "vec/space.json"
 SAMPLES = {ONE: b"VE01" + bytes(range(256)) * 40, TWO: b"VE01", NOTE: b'{"model": "m", "dim": 2}\n'}
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def found(folder: Path) -> Repository:
-    repository = discover(folder)
+    repository = find_repository(folder)
     assert repository is not None
     return repository
 

@@ -26,7 +26,7 @@ from outcrop.transfer.git import remote as git_remote
 from outcrop.transfer.git.ref import REF, GitTransfer
 from outcrop.transfer.git.remote import GitRemote
 from outcrop.vcs.git import Repository
-from outcrop.vcs.git_repository import discover
+from outcrop.vcs.git_repository import find_repository
 
 FILES: dict[str, str | bytes] = {
     "README.md": "# Zoo\n\nAll animals live here.\n\n## Lions\n\nThey are fed at seven.\n",
@@ -62,7 +62,7 @@ class World:
 
 
 def found(folder: Path) -> Repository:
-    repository = discover(folder)
+    repository = find_repository(folder)
     assert repository is not None
     return repository
 

@@ -13,7 +13,7 @@ from outcrop.sources.git.source import GitSource
 from outcrop.sources.options import Options
 from outcrop.vcs.fossil import FossilLocation, find_fossil
 from outcrop.vcs.git import Repository
-from outcrop.vcs.git_repository import discover, is_ignored
+from outcrop.vcs.git_repository import find_repository, is_ignored
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def find_root(path: Path, rev: str | None = None, branch: str | None = None) -> 
         raise NotARepository(f"There is no {path}", "Name a folder or a repository")
     place = path.resolve()
     folder = place if place.is_dir() else place.parent
-    repository = discover(folder)
+    repository = find_repository(folder)
     fossil = find_fossil(place, repository.top if repository else None) if rev is None else None
     if fossil is not None:
         return FoundRoot(fossil.checkout or fossil.repository.parent, fossil=fossil, branch=branch)

@@ -73,17 +73,17 @@ def find_fossil(path: Path, top: Path | None = None) -> FossilLocation | None:
 def is_repository(path: Path) -> bool:
     """Whether a file is a Fossil repository. Waits for a writer."""
     try:
-        with opened(path) as database:
-            names = rows(database, "SELECT name FROM sqlite_master WHERE type = 'table'")
+        with open_fossil(path) as database:
+            names = fetch_rows(database, "SELECT name FROM sqlite_master WHERE type = 'table'")
             return {name for (name,) in names} >= _TABLES
     except NotARepository:
         return False
 
 
 def _repository_of(folder: Path, name: str) -> Path:
-    with opened(folder / name) as database:
+    with open_fossil(folder / name) as database:
         has_variables = has_table(database, "vvar")
-        found = rows(database, "SELECT value FROM vvar WHERE name = 'repository'") if has_variables else []
+        found = fetch_rows(database, "SELECT value FROM vvar WHERE name = 'repository'") if has_variables else []
     if not found:
         raise SourceError(f"the checkout at {folder} names no repository", "Open it again: fossil open")
     # A relative path starts at the checkout's root.
@@ -97,7 +97,7 @@ def _repository_of(folder: Path, name: str) -> Path:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[sqlite3.Connection]:
+def open_fossil(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that only reads; SQLite's errors become ours."""
     with translated(str(path), _ERRORS, "Run: fossil test-integrity"):
         try:
@@ -139,7 +139,7 @@ def _open_as(path: Path, mode: str) -> sqlite3.Connection:
     )
     try:
         database.execute("PRAGMA query_only = ON")
-        rows(database, "SELECT 1 FROM sqlite_master LIMIT 1")
+        fetch_rows(database, "SELECT 1 FROM sqlite_master LIMIT 1")
     except BaseException:
         database.close()
         raise
@@ -148,23 +148,23 @@ def _open_as(path: Path, mode: str) -> sqlite3.Connection:
     return database
 
 
-def rows(database: sqlite3.Connection, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+def fetch_rows(database: sqlite3.Connection, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
     """Every row of a query at once, so that nothing stays open."""
     return database.execute(sql, parameters).fetchall()
 
 
 def has_table(database: sqlite3.Connection, name: str) -> bool:
     """Whether the repository has a table that Fossil makes only when it needs it."""
-    return bool(rows(database, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)))
+    return bool(fetch_rows(database, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)))
 
 
-def setting(database: sqlite3.Connection, name: str) -> str | None:
+def read_setting(database: sqlite3.Connection, name: str) -> str | None:
     """A value of the repository's configuration."""
-    found = rows(database, "SELECT value FROM config WHERE name = ?", (name,))
+    found = fetch_rows(database, "SELECT value FROM config WHERE name = ?", (name,))
     return str(found[0][0]) if found else None
 
 
-def look_up(database: sqlite3.Connection, uuids: Iterable[str]) -> Mapping[str, FossilBlob]:
+def find_blobs(database: sqlite3.Connection, uuids: Iterable[str]) -> Mapping[str, FossilBlob]:
     """The blobs of these contents; those that the repository does not know are missing."""
     wanted = list(dict.fromkeys(uuids))
     found: dict[str, FossilBlob] = {}
@@ -174,18 +174,18 @@ def look_up(database: sqlite3.Connection, uuids: Iterable[str]) -> Mapping[str, 
             "SELECT uuid, rid, size, rid IN (SELECT rid FROM private), uuid IN (SELECT uuid FROM shun)"
             f" FROM blob WHERE uuid IN ({', '.join('?' * len(part))})"
         )
-        for uuid, rid, size, private, shunned in rows(database, sql, part):
+        for uuid, rid, size, private, shunned in fetch_rows(database, sql, part):
             found[uuid] = FossilBlob(rid, size, bool(private), bool(shunned))
     return found
 
 
-def content(database: sqlite3.Connection, uuid: str, rid: int) -> bytes:
+def read_content(database: sqlite3.Connection, uuid: str, rid: int) -> bytes:
     """One content, rebuilt from its chain of deltas and checked against its hash."""
     sql = "SELECT b.content, b.size, d.srcid FROM blob b LEFT JOIN delta d USING(rid) WHERE b.rid = ?"
     deltas: list[bytes] = []
     visited: set[int] = set()
     while True:
-        found = rows(database, sql, (rid,))
+        found = fetch_rows(database, sql, (rid,))
         if not found or found[0][0] is None or found[0][1] < 0:
             raise ArtifactUnreadable("its content never arrived in this copy of the repository")
         if rid in visited:

@@ -76,15 +76,15 @@ class Repository:
         return b"promisor" in self.config()
 
 
-def environment() -> dict[str, str]:
+def git_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _DROPPED} | _SET
 
 
-def command(folder: Path, *arguments: str) -> list[str]:
+def git_command(folder: Path, *arguments: str) -> list[str]:
     return ["git", "-C", str(folder), "--no-pager", *_SWITCHES, *arguments]
 
 
-def start(
+def start_git(
     repository: Repository, *arguments: str, stdin: int = subprocess.DEVNULL, stderr: int = subprocess.PIPE
 ) -> subprocess.Popen[bytes]:
     """Start git in a repository; its output is piped."""
@@ -93,25 +93,25 @@ def start(
     if not repository.bare:
         where.append(f"--work-tree={repository.top}")
     return subprocess.Popen(
-        command(repository.top, *where, *arguments),
-        env=environment(),
+        git_command(repository.top, *where, *arguments),
+        env=git_environment(),
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=stderr,
     )
 
 
-def finish(process: subprocess.Popen[bytes], what: str) -> bytes:
+def git_output(process: subprocess.Popen[bytes], what: str) -> bytes:
     """The output of a started git; ``what`` completes the message "git cannot …"."""
     output, errors = process.communicate()
     if process.returncode:
-        raise SourceError(f"git cannot {what}: {first_line(errors)}")
+        raise SourceError(f"git cannot {what}: {git_complaint(errors)}")
     return output
 
 
 def answer(repository: Repository, *arguments: str) -> str:
     """What git prints, without white space around it, also where it fails."""
-    output, _ = start(repository, *arguments).communicate()
+    output, _ = start_git(repository, *arguments).communicate()
     return os.fsdecode(output).strip()
 
 
@@ -125,7 +125,7 @@ def hide_password(address: str) -> str:
     return _PASSWORD.sub("://", address)
 
 
-def first_line(errors: bytes) -> str:
+def git_complaint(errors: bytes) -> str:
     """git's own first line of complaint."""
     lines = errors.decode("utf-8", "replace").strip().splitlines()
     fatal = [line for line in lines if line.startswith(("fatal: ", "error: "))]
@@ -139,16 +139,18 @@ def blob_id(data: bytes, object_format: str) -> str:
     return hasher.hexdigest()
 
 
-def absent(repository: Repository, commit: str) -> frozenset[str]:
+def missing_objects(repository: Repository, commit: str) -> frozenset[str]:
     """Objects of a commit that a partial clone does not have; reading one of them would start a fetch."""
-    process = start(repository, "rev-list", "--objects", "--no-object-names", "--no-walk", "--missing=print", commit)
+    process = start_git(
+        repository, "rev-list", "--objects", "--no-object-names", "--no-walk", "--missing=print", commit
+    )
     output, _ = process.communicate()
     return frozenset(line[1:].decode() for line in output.splitlines() if line.startswith(b"?"))
 
 
-def sizes(repository: Repository, names: Sequence[str]) -> dict[str, int]:
+def blob_sizes(repository: Repository, names: Sequence[str]) -> dict[str, int]:
     """Bytes by blob id; ids that are unknown, or of other objects, are missing."""
-    process = start(repository, "cat-file", "--batch-check", stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = start_git(repository, "cat-file", "--batch-check", stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
     output, _ = process.communicate("".join(f"{name}\n" for name in names).encode())
     found = {}
     for line in output.splitlines():
@@ -158,7 +160,7 @@ def sizes(repository: Repository, names: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def contents(repository: Repository, names: Sequence[str]) -> Iterator[bytes | None]:
+def stream_blobs(repository: Repository, names: Sequence[str]) -> Iterator[bytes | None]:
     """The bytes of each blob, in order; None for one that cannot be read."""
     done = 0
     while done < len(names):
@@ -178,16 +180,16 @@ def read_blobs(
 
     A partial clone does not have the ``missing`` ones, and is not asked for them.
     """
-    known = sizes(repository, [name for name, _ in wanted if name not in missing])
-    found = contents(repository, [name for name, limit in wanted if known.get(name, limit + 1) <= limit])
+    known = blob_sizes(repository, [name for name, _ in wanted if name not in missing])
+    found = stream_blobs(repository, [name for name, limit in wanted if known.get(name, limit + 1) <= limit])
     for name, limit in wanted:
         size = known.get(name)
         yield next(found) if size is not None and size <= limit else size
 
 
 def _stream(repository: Repository, names: Sequence[str]) -> Iterator[bytes | None]:
-    """As :func:`contents`, ending early when git does."""
-    process = start(repository, "cat-file", "--batch", stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    """As :func:`stream_blobs`, ending early when git does."""
+    process = start_git(repository, "cat-file", "--batch", stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdin is not None
     assert process.stdout is not None
     try:

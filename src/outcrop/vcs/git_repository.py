@@ -8,17 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from outcrop.errors import NotARepository, SourceError
-from outcrop.vcs.git import Repository, command, environment, first_line, start
+from outcrop.vcs.git import Repository, git_command, git_complaint, git_environment, start_git
 
 
-def filters_off(repository: Repository) -> list[str]:
+def filter_switches(repository: Repository) -> list[str]:
     """Switches against the filters (programs that rewrite content) which the repository's own configuration defines."""
     # Few repositories define one, and to ask git costs half as much as the listing.
     config = repository.config()
     if b"filter" not in config and b"include" not in config:
         return []
     pattern = r"^filter\..*\.(clean|smudge|process)$"
-    output, _ = start(repository, "config", "-z", "--name-only", "--get-regexp", pattern).communicate()
+    output, _ = start_git(repository, "config", "-z", "--name-only", "--get-regexp", pattern).communicate()
     keys = output.decode("utf-8", "surrogateescape").split("\0")
     switches = []
     for name in sorted({key.removeprefix("filter.").rpartition(".")[0] for key in keys if key}):
@@ -27,7 +27,7 @@ def filters_off(repository: Repository) -> list[str]:
     return switches
 
 
-def discover(path: Path) -> Repository | None:
+def find_repository(path: Path) -> Repository | None:
     """The repository that encloses a path."""
     folder = path if path.is_dir() else path.parent
     if not any((parent / ".git").exists() or _looks_bare(parent) for parent in (folder, *folder.parents)):
@@ -66,12 +66,12 @@ def is_ignored(repository: Repository, folder: Path) -> bool:
     top = repository.top.resolve()
     if repository.bare or folder == top or not folder.is_relative_to(top):
         return False
-    process = start(repository, "check-ignore", "--quiet", "--", str(folder.relative_to(top)))
+    process = start_git(repository, "check-ignore", "--quiet", "--", str(folder.relative_to(top)))
     process.communicate()
     return process.returncode == 0
 
 
-def submodule(top: Path, object_format: str) -> Repository | None:
+def find_submodule(top: Path, object_format: str) -> Repository | None:
     """The repository checked out at ``top``, found without running git."""
     marker = top / ".git"
     try:
@@ -102,7 +102,7 @@ def _looks_bare(folder: Path) -> bool:
 def _rev_parse(folder: Path, *arguments: str) -> tuple[list[bytes], bytes]:
     try:
         answer = subprocess.run(
-            command(folder, "rev-parse", *arguments), env=environment(), capture_output=True, check=False
+            git_command(folder, "rev-parse", *arguments), env=git_environment(), capture_output=True, check=False
         )
     except FileNotFoundError as error:
         raise SourceError(
@@ -114,7 +114,7 @@ def _rev_parse(folder: Path, *arguments: str) -> tuple[list[bytes], bytes]:
 
 def _raise_refusal(folder: Path, errors: bytes) -> None:
     """Raise what git's refusal means; return where there is no repository at all."""
-    reason = first_line(errors)
+    reason = git_complaint(errors)
     if "dubious ownership" in reason or "unsafe repository" in reason:
         raise SourceError(
             f"git does not trust the repository at {folder}, because another user owns it",

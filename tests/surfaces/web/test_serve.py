@@ -85,7 +85,7 @@ def test_several_readers_while_the_index_is_built_anew(tmp_path: Path) -> None:
             for turn in range(3):
                 write(folder, {"docs/guide.md": GUIDE + f"\nRound {turn}.\n"})
                 with open_kettle(folder) as index:
-                    index.build(rebuild=step == 1)
+                    index.build(rebuild=turn == 1)
             for answer in answers:
                 status, text = answer.result()
                 assert status == 200

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from outcrop.core.model import Kind
-from outcrop.vcs.fossil import rows
+from outcrop.vcs.fossil import fetch_rows
 
 _INCLUDED: Mapping[str, str] = {
     "s": "a", "a": "ikwt6", "i": "o", "k": "j", "w": "r", "6": "5", "5": "4", "4": "3", "3": "2",
@@ -58,7 +58,7 @@ def report_writers(database: sqlite3.Connection, kinds: Collection[Kind]) -> lis
 
 
 def _users(database: sqlite3.Connection) -> list[tuple[str, str]]:
-    return [(login, cap or "") for login, cap in rows(database, "SELECT login, cap FROM user")]
+    return [(login, cap or "") for login, cap in fetch_rows(database, "SELECT login, cap FROM user")]
 
 
 def _expand(users: Mapping[str, str], login: str) -> frozenset[str]:

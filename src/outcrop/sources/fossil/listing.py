@@ -16,7 +16,7 @@ from outcrop.core.model import Kind, Ref
 from outcrop.errors import ArtifactUnreadable, SourceError
 from outcrop.sources.paths import to_text
 from outcrop.vcs import fossil_artifacts as artifacts
-from outcrop.vcs.fossil import content, has_table, look_up, rows, setting
+from outcrop.vcs.fossil import fetch_rows, find_blobs, has_table, read_content, read_setting
 
 _PUBLIC = "NOT IN (SELECT rid FROM private) AND b.uuid NOT IN (SELECT uuid FROM shun)"
 _TAGGED = "FROM tag t JOIN tagxref x USING(tagid) JOIN blob b ON b.rid = x.rid"
@@ -108,13 +108,13 @@ def read_public(database: sqlite3.Connection, branch: str | None) -> PublicArtif
 
 def find_tip(database: sqlite3.Connection, branch: str | None) -> Structured | None:
     """The latest public check-in of a branch; None in a repository without any public check-in."""
-    name = branch or setting(database, "main-branch") or "trunk"
-    found = rows(
+    name = branch or read_setting(database, "main-branch") or "trunk"
+    found = fetch_rows(
         database, f"SELECT b.uuid, b.rid {_CHECKED_IN} = ? ORDER BY e.mtime DESC, b.rid DESC LIMIT 1", (f"sym-{name}",)
     )
     if found:
         return Structured(*found[0])
-    others = rows(database, f"SELECT DISTINCT x.value {_CHECKED_IN} = 'branch' ORDER BY 1 LIMIT 20")
+    others = fetch_rows(database, f"SELECT DISTINCT x.value {_CHECKED_IN} = 'branch' ORDER BY 1 LIMIT 20")
     if others or branch:
         names = ", ".join(str(row[0]) for row in others) or "none"
         raise SourceError(f"the repository has no public check-in on a branch {name!r}", f"Branches: {names}")
@@ -123,7 +123,7 @@ def find_tip(database: sqlite3.Connection, branch: str | None) -> Structured | N
 
 def _latest(database: sqlite3.Connection, prefix: str) -> Mapping[str, Structured]:
     """The latest version of each page whose tag begins so. A page without text was deleted."""
-    found = rows(
+    found = fetch_rows(
         database,
         f"SELECT substr(t.tagname, ?), b.uuid, b.rid, x.value + 0 {_TAGGED}"
         f" WHERE t.tagname GLOB ? AND x.tagtype > 0 AND b.rid {_PUBLIC} ORDER BY x.mtime, x.rid",
@@ -135,7 +135,7 @@ def _latest(database: sqlite3.Connection, prefix: str) -> Mapping[str, Structure
 
 def _tickets(database: sqlite3.Connection, ticket: str | None = None) -> Mapping[str, Sequence[Structured]]:
     """Public changes, oldest first, of every ticket or of one."""
-    found = rows(
+    found = fetch_rows(
         database,
         f"SELECT substr(t.tagname, 5), b.uuid, b.rid {_TAGGED}"
         f" WHERE t.tagname {'GLOB' if ticket is None else '='} ? AND b.rid {_PUBLIC} ORDER BY x.mtime, x.rid",
@@ -150,7 +150,7 @@ def _tickets(database: sqlite3.Connection, ticket: str | None = None) -> Mapping
 def _posts(database: sqlite3.Connection) -> Mapping[str, Post]:
     if not has_table(database, "forumpost"):
         return {}
-    found = rows(
+    found = fetch_rows(
         database,
         f"WITH public AS (SELECT f.*, b.uuid FROM forumpost f JOIN blob b ON b.rid = f.fpid WHERE b.rid {_PUBLIC})"
         " SELECT p.fpid, p.uuid, p.froot, p.firt FROM public p"
@@ -172,7 +172,7 @@ def withheld(database: sqlite3.Connection, versions: Mapping[str, str]) -> froze
     """
     # The version of a media manifest ends with its transcript's hash.
     transcripts = {uuid: version.partition("+")[2] for uuid, version in versions.items() if "+" in version}
-    blobs = look_up(database, [*versions, *transcripts.values()])
+    blobs = find_blobs(database, [*versions, *transcripts.values()])
     secret = {uuid for uuid, blob in blobs.items() if blob.private or blob.shunned}
     hidden = {uuid for uuid in versions if uuid in secret or transcripts.get(uuid) in secret}
     hidden |= {uuid for uuid, transcript in transcripts.items() if transcript not in blobs}
@@ -186,9 +186,13 @@ def withheld(database: sqlite3.Connection, versions: Mapping[str, str]) -> froze
 
 def foreign_artifacts(database: sqlite3.Connection, hashes: Collection[str]) -> frozenset[str]:
     """Those artifacts, tickets among them, that never arrived in this copy of the repository, and were not shunned."""
-    known = {uuid for uuid, blob in look_up(database, hashes).items() if blob.size >= 0 or blob.private or blob.shunned}
-    known |= {uuid for (uuid,) in rows(database, "SELECT uuid FROM shun")}
-    known |= {ticket for (ticket,) in rows(database, "SELECT substr(tagname, 5) FROM tag WHERE tagname GLOB 'tkt-*'")}
+    known = {
+        uuid for uuid, blob in find_blobs(database, hashes).items() if blob.size >= 0 or blob.private or blob.shunned
+    }
+    known |= {uuid for (uuid,) in fetch_rows(database, "SELECT uuid FROM shun")}
+    known |= {
+        ticket for (ticket,) in fetch_rows(database, "SELECT substr(tagname, 5) FROM tag WHERE tagname GLOB 'tkt-*'")
+    }
     return frozenset(hashes) - known
 
 
@@ -197,7 +201,7 @@ def tip_files(database: sqlite3.Connection, tip: Structured) -> list[artifacts.F
     baseline = artifacts.baseline_of(cards)
     if baseline is None:
         return artifacts.files_of(cards)
-    blob = look_up(database, [baseline]).get(baseline)
+    blob = find_blobs(database, [baseline]).get(baseline)
     if blob is None:
         raise ArtifactUnreadable(f"check-in {tip.uuid[:10]} builds on {baseline[:10]}, which is not in this repository")
     base = _cards(database, Structured(baseline, blob.rid), "check-in")
@@ -237,6 +241,6 @@ def _read_post(database: sqlite3.Connection, post: Post) -> bytes:
 
 def _cards(database: sqlite3.Connection, item: Structured, what: str) -> list[artifacts.Card]:
     try:
-        return artifacts.parse_cards(content(database, item.uuid, item.rid))
+        return artifacts.parse_cards(read_content(database, item.uuid, item.rid))
     except ArtifactUnreadable as error:
         raise ArtifactUnreadable(f"{what} {item.uuid[:10]}: {error.what}", error.fix) from error

@@ -24,7 +24,15 @@ from outcrop.sources.ignore import PathFilter, Rules, compile_globs, compile_rul
 from outcrop.sources.options import Options
 from outcrop.sources.paths import IGNORE_FILE, to_slug, to_text
 from outcrop.sources.selection import Collector, FileSource
-from outcrop.vcs.fossil import FossilBlob, FossilLocation, content, is_repository, look_up, opened, setting
+from outcrop.vcs.fossil import (
+    FossilBlob,
+    FossilLocation,
+    find_blobs,
+    is_repository,
+    open_fossil,
+    read_content,
+    read_setting,
+)
 from outcrop.vcs.fossil_artifacts import FileCard
 
 # Contents of files read before the first of them is handed on.
@@ -59,8 +67,8 @@ class FossilSource(FileSource, Withholding):
     @override
     @cached_property
     def project(self) -> str:
-        with opened(self._path) as database:
-            return to_slug(setting(database, "project-name") or self._path.stem)
+        with open_fossil(self._path) as database:
+            return to_slug(read_setting(database, "project-name") or self._path.stem)
 
     @override
     def store_path(self) -> Path:
@@ -68,12 +76,12 @@ class FossilSource(FileSource, Withholding):
 
     @override
     def revision(self, seen: Mapping[str, FileState]) -> str:
-        with opened(self._path) as database:
+        with open_fossil(self._path) as database:
             return self._revision(read_public(database, self._branch))
 
     @override
     def artifacts(self, seen: Mapping[str, FileState]) -> Listing:
-        with opened(self._path) as database:
+        with open_fossil(self._path) as database:
             public = read_public(database, self._branch)
             files = self._collect(database, public.tip)
         found = files.listing(self._revision(public), self._read_files)
@@ -85,25 +93,25 @@ class FossilSource(FileSource, Withholding):
     def _read_files(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
         public: PublicArtifacts | None = None
         for some in in_batches([(ref, ref.size or 4096) for ref in refs], _SLICE_BYTES, _SLICE):
-            with opened(self._path) as database:
+            with open_fossil(self._path) as database:
                 if public is None and any(map(_is_structured, some)):
                     public = read_public(database, self._branch)
-                blobs = look_up(database, [ref.hash for ref in some])
+                blobs = find_blobs(database, [ref.hash for ref in some])
                 outcomes = [self._read(database, ref, blobs.get(ref.hash), public) for ref in some]
             yield from outcomes
 
     @override
     def withheld(self, versions: Mapping[str, str]) -> frozenset[str]:
-        with opened(self._path) as database:
+        with open_fossil(self._path) as database:
             return listing.withheld(database, versions)
 
     @override
     def foreign_artifacts(self, hashes: Collection[str]) -> frozenset[str]:
-        with opened(self._path) as database:
+        with open_fossil(self._path) as database:
             return listing.foreign_artifacts(database, hashes)
 
     def report_writers(self, kinds: Collection[Kind]) -> list[ReportWriter]:
-        with opened(self._path) as database:
+        with open_fossil(self._path) as database:
             return report_writers(database, kinds)
 
     def _revision(self, public: PublicArtifacts) -> str:
@@ -113,7 +121,7 @@ class FossilSource(FileSource, Withholding):
     def _collect(self, database: sqlite3.Connection, tip: Structured | None) -> Collector:
         collector = Collector(self._selection)
         files = listing.tip_files(database, tip) if tip else []
-        blobs = look_up(database, [file.uuid for file in files])
+        blobs = find_blobs(database, [file.uuid for file in files])
         keep = PathFilter(_rules(database, files, blobs), compile_globs(self._options.exclude))
         for file in files:
             name, blob = to_text(file.name), blobs.get(file.uuid)
@@ -132,7 +140,7 @@ class FossilSource(FileSource, Withholding):
                 refusal = _refuse_blob(name, blob, self._selection.limit(name))
                 if refusal is not None or blob is None:
                     return refusal or Skipped(name, SkipReason.VANISHED)
-                return self._selection.to_artifact(ref, name, content(database, ref.hash, blob.rid))
+                return self._selection.to_artifact(ref, name, read_content(database, ref.hash, blob.rid))
             found = listing.read_structured(database, ref, public)
         except ArtifactUnreadable as error:
             return Skipped(name, SkipReason.UNREADABLE, error.what, ref.hash)
@@ -169,7 +177,7 @@ def _rules(
         blob = blobs.get(file.uuid)
         if name == IGNORE_FILE and blob is not None and not file.link:
             try:
-                rules[folder] = compile_rules(content(database, file.uuid, blob.rid))
+                rules[folder] = compile_rules(read_content(database, file.uuid, blob.rid))
             except ArtifactUnreadable:
                 continue
     return rules

@@ -10,7 +10,7 @@ from outcrop.sources.ignore import PathFilter, Rules, compile_globs, compile_rul
 from outcrop.sources.options import Options
 from outcrop.sources.paths import IGNORE_FILE, to_text
 from outcrop.sources.selection import Collector, Selection
-from outcrop.vcs.git import Repository, contents, finish, first_line, start
+from outcrop.vcs.git import Repository, git_complaint, git_output, start_git, stream_blobs
 
 # Path, mode, name and size (where listed) of one record of ``ls-tree -z``.
 _TreeEntry = tuple[bytes, bytes, str, int | None]
@@ -19,10 +19,10 @@ _TreeEntry = tuple[bytes, bytes, str, int | None]
 def resolve(repository: Repository, rev: str) -> str:
     if rev.startswith("-"):
         raise SourceError(f"{rev} is not the name of a commit", "Name a branch, a tag or a commit id")
-    output, errors = start(repository, "rev-parse", "--verify", f"{rev}^{{commit}}").communicate()
+    output, errors = start_git(repository, "rev-parse", "--verify", f"{rev}^{{commit}}").communicate()
     if not output.strip():
         raise SourceError(
-            f"{rev} is not a commit of the repository at {repository.top}: {first_line(errors)}",
+            f"{rev} is not a commit of the repository at {repository.top}: {git_complaint(errors)}",
             "Name a branch, a tag or a commit id that git log shows",
         )
     return output.decode().strip()
@@ -54,8 +54,8 @@ def collect(repository: Repository, commit: str, options: Options, selection: Se
 
 
 def _entries(repository: Repository, commit: str, *switches: str) -> list[_TreeEntry]:
-    tree = finish(
-        start(repository, "ls-tree", "-r", "-z", *switches, "--full-tree", commit), f"list the commit {commit}"
+    tree = git_output(
+        start_git(repository, "ls-tree", "-r", "-z", *switches, "--full-tree", commit), f"list the commit {commit}"
     )
     found: list[_TreeEntry] = []
     for record in filter(None, tree.split(b"\0")):
@@ -72,5 +72,5 @@ def _rules(repository: Repository, entries: list[_TreeEntry]) -> dict[bytes, Rul
         for name, mode, blob, _ in entries
         if name.rpartition(b"/")[2] == IGNORE_FILE and mode.startswith(b"100")
     }
-    found = zip(files, contents(repository, list(files.values())), strict=True)
+    found = zip(files, stream_blobs(repository, list(files.values())), strict=True)
     return {folder: compile_rules(data) for folder, data in found if data is not None}

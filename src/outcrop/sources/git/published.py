@@ -12,8 +12,8 @@ from pathlib import Path
 
 from outcrop.errors import SourceError
 from outcrop.sources.paths import to_bytes
-from outcrop.vcs.git import Repository, answer, find_commit, start
-from outcrop.vcs.git_repository import discover
+from outcrop.vcs.git import Repository, answer, find_commit, start_git
+from outcrop.vcs.git_repository import find_repository
 
 REMOTE = "origin"
 
@@ -29,7 +29,7 @@ class Publication:
     def blobs(self, paths: Sequence[str]) -> Mapping[str, str]:
         """The blob that each path is in that commit; paths that are not in it are missing."""
         asked = [path for path in paths if "\n" not in path]
-        process = start(self.repository, "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=-1)
+        process = start_git(self.repository, "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=-1)
         lines = b"".join(b"%s:%s\n" % (self.commit.encode(), to_bytes(path)) for path in asked)
         output, _ = process.communicate(lines)
         answers = [line.split(b" ") for line in output.splitlines()]
@@ -47,7 +47,7 @@ class PublishedRemote:
         self._commit = commit
         self._known: tuple[str, Publication | None] = ("", None)
         try:
-            self._repository = discover(root)
+            self._repository = find_repository(root)
         except SourceError:
             self._repository = None
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from outcrop.errors import SourceError, SourceLocked
-from outcrop.vcs.git import Repository, finish, start
-from outcrop.vcs.git_repository import filters_off, submodule
+from outcrop.vcs.git import Repository, git_output, start_git
+from outcrop.vcs.git_repository import filter_switches, find_submodule
 
 # How often both questions are asked while the index changes between them, and seconds in between.
 _ATTEMPTS = 20
@@ -84,7 +84,7 @@ def read_snapshots(repository: Repository, prefix: bytes = b"") -> list[Snapshot
     absent: list[bytes] = []
     inner: list[Snapshot] = []
     for link in _LINK.findall(index) if b" 160000 " in index else ():
-        found = submodule(repository.top / os.fsdecode(link), repository.object_format)
+        found = find_submodule(repository.top / os.fsdecode(link), repository.object_format)
         if found is None:
             absent.append(link)
         else:
@@ -93,19 +93,19 @@ def read_snapshots(repository: Repository, prefix: bytes = b"") -> list[Snapshot
 
 
 def _query(repository: Repository) -> tuple[bytes, bytes]:
-    index_process = start(repository, "ls-files", "-z", "-s", "-t")
-    status_process = start(
+    index_process = start_git(repository, "ls-files", "-z", "-s", "-t")
+    status_process = start_git(
         repository,
-        *filters_off(repository),
+        *filter_switches(repository),
         *"status --porcelain=v2 -z --branch --no-ahead-behind --no-renames --untracked-files=all".split(),
         "--ignore-submodules=all",
     )
     try:
-        index = finish(index_process, "list the files it tracks")
+        index = git_output(index_process, "list the files it tracks")
     except SourceError:
         status_process.communicate()
         raise
-    return index, finish(status_process, "compare its files")
+    return index, git_output(status_process, "compare its files")
 
 
 def _index_stamp(repository: Repository) -> tuple[int, int, int]:

@@ -21,8 +21,8 @@ from outcrop.sources.options import Options
 from outcrop.sources.paths import to_bytes, to_slug
 from outcrop.sources.selection import FileSource
 from outcrop.sources.watch_paths import WatchPaths, git_watch_paths
-from outcrop.vcs.git import Repository, absent, answer, blob_id, find_commit, read_blobs
-from outcrop.vcs.git_repository import discover
+from outcrop.vcs.git import Repository, answer, blob_id, find_commit, missing_objects, read_blobs
+from outcrop.vcs.git_repository import find_repository
 
 # Artifacts of one request to git: their sizes are known before the first of them is read.
 _SLICE = 1024
@@ -40,7 +40,7 @@ class GitSource(FileSource):
         self, root: Path, options: Options | None = None, rev: str | None = None, repository: Repository | None = None
     ) -> None:
         super().__init__(options)
-        found = repository or discover(root.resolve())
+        found = repository or find_repository(root.resolve())
         if found is None:
             raise NotARepository(f"{root} is not in a git repository", "Name a folder inside one")
         self._repository = found
@@ -172,7 +172,7 @@ class GitSource(FileSource):
         """Names that a partial clone does not have, or only the disk. Asking for one would make git use the network."""
         if not repository.is_partial():
             return frozenset()
-        return self._from_disk | (absent(repository, commit) if commit != UNBORN else frozenset())
+        return self._from_disk | (missing_objects(repository, commit) if commit != UNBORN else frozenset())
 
     def _commit_revision(self, commit: str) -> str:
         mark = self._options.mark

@@ -27,8 +27,8 @@ from outcrop.surfaces.install.plan import (
     command_line,
     read_setting,
 )
-from outcrop.vcs.fossil import opened
-from outcrop.vcs.git import Repository, start
+from outcrop.vcs.fossil import open_fossil
+from outcrop.vcs.git import Repository, start_git
 
 # Commits; merges and pulls; switches of a branch; rebases and amended commits.
 GIT_HOOKS = ("post-commit", "post-merge", "post-checkout", "post-rewrite")
@@ -66,7 +66,7 @@ def uninstall_git(repository: Repository) -> ChangePlan:
 def _git_hooks(repository: Repository) -> tuple[list[Path], bool]:
     """The files of the hooks that we use, and whether other repositories may use their folder too."""
     # Every git that we run has this setting switched off; that is the last of the values that it lists.
-    output, _ = start(repository, "config", "-z", "--type=path", "--get-all", "core.hooksPath").communicate()
+    output, _ = start_git(repository, "config", "-z", "--type=path", "--get-all", "core.hooksPath").communicate()
     values = output.decode("utf-8", "surrogateescape").split("\0")[:-2]
     folder = (repository.top / values[-1]).resolve() if values else repository.common_dir / "hooks"
     shared = bool(values) and not folder.is_relative_to(repository.common_dir)
@@ -194,7 +194,7 @@ class _FossilEntry:
 
 
 def _fossil_hooks(repository: Path) -> str | None:
-    with opened(repository) as database:
+    with open_fossil(repository) as database:
         return read_setting(database, "hooks")
 
 

@@ -36,7 +36,7 @@ from outcrop.surfaces.web.pages.urls import Addresses
 from outcrop.surfaces.web.problems import REMOTE_FIX, error_page, problem
 from outcrop.surfaces.web.router import respond
 from outcrop.surfaces.web.view_model import Site
-from outcrop.vcs.fossil import opened, setting
+from outcrop.vcs.fossil import open_fossil, read_setting
 
 # Seconds for a request. Fossil waits as long as the program runs.
 REQUEST_TIMEOUT = 20
@@ -105,7 +105,7 @@ def read_request(environ: Mapping[str, str]) -> CgiRequest | None:
 
 
 def readable_kinds(request: CgiRequest) -> frozenset[Kind]:
-    with opened(request.repository) as database:
+    with open_fossil(request.repository) as database:
         capabilities = capabilities_of(database, request.user)
     return frozenset(kind for kind in Kind if may_see(capabilities, kind))
 
@@ -144,8 +144,8 @@ def answer(request: CgiRequest, branch: str | None = None) -> Response:
 
 def _is_overloaded(request: CgiRequest) -> bool:
     """Whether the load is above Fossil's own limit for expensive pages."""
-    with opened(request.repository) as database:
-        limit = setting(database, "max-loadavg")
+    with open_fossil(request.repository) as database:
+        limit = read_setting(database, "max-loadavg")
     try:
         return 0 < float(limit or 0) < os.getloadavg()[0]
     except (ValueError, OSError):

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from outcrop.core.reports import SyncReport
 from outcrop.errors import SourceError, StoreError
-from outcrop.vcs.fossil import opened, rows
+from outcrop.vcs.fossil import fetch_rows, open_fossil
 from outcrop.vcs.git import hide_password
 
 PROGRAM = "fossil"
@@ -70,8 +70,8 @@ def _run(repository: Path, *arguments: str, folder: Path | None) -> str:
 
 def _owner(repository: Path) -> str:
     try:
-        with opened(repository) as database:
-            found = rows(database, "SELECT login FROM user WHERE cap GLOB '*s*' ORDER BY uid LIMIT 1")
+        with open_fossil(repository) as database:
+            found = fetch_rows(database, "SELECT login FROM user WHERE cap GLOB '*s*' ORDER BY uid LIMIT 1")
     except SourceError as error:
         raise StoreError(error.what, error.fix) from error
     return str(found[0][0]) if found else "anonymous"

@@ -24,7 +24,7 @@ from outcrop.core.sqlite_errors import ErrorClasses, translated
 from outcrop.errors import StoreDamaged, StoreError, StoreFull, StoreLocked
 from outcrop.stores.sqlite.connection import transaction
 from outcrop.transfer.blob import FOLDER, check_names
-from outcrop.vcs.fossil import has_table, rows, setting
+from outcrop.vcs.fossil import fetch_rows, has_table, read_setting
 
 # How long a statement waits for another process; Fossil's own transactions end within 15 s.
 LOCK_TIMEOUT = 20.0
@@ -113,7 +113,7 @@ class FossilTransfer(TransferStore):
             database.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             with transaction(database, True):
                 database.execute(_TABLE)
-                times = dict(rows(database, f"SELECT name, mtime FROM unversioned WHERE {_OURS}"))
+                times = dict(fetch_rows(database, f"SELECT name, mtime FROM unversioned WHERE {_OURS}"))
                 now = int(time.time())
                 # Of two copies of a file, sync keeps the one with the later time.
                 if batch:
@@ -156,7 +156,7 @@ def _select(
     """Of the files that are there; Fossil makes the table with the first of all."""
     if not has_table(database, "unversioned"):
         return []
-    return rows(database, f"SELECT {columns} FROM unversioned WHERE hash IS NOT NULL AND {condition}", parameters)
+    return fetch_rows(database, f"SELECT {columns} FROM unversioned WHERE hash IS NOT NULL AND {condition}", parameters)
 
 
 def _contents(database: sqlite3.Connection, names: Sequence[str]) -> list[tuple[str, bytes | Skipped]]:
@@ -176,7 +176,7 @@ def _hashes(database: sqlite3.Connection) -> Mapping[str, str]:
 
 def _receive(database: sqlite3.Connection) -> int:
     """A row that says when and by whom content came in, as Fossil keeps for everything: the owner, by this program."""
-    ((owner,),) = rows(database, "SELECT min(uid) FROM user WHERE cap GLOB '*s*'")
+    ((owner,),) = fetch_rows(database, "SELECT min(uid) FROM user WHERE cap GLOB '*s*'")
     row = database.execute(
         "INSERT INTO rcvfrom(uid, mtime, nonce, ipaddr) VALUES (?, julianday('now'), NULL, '#!outcrop')", (owner or 0,)
     )
@@ -185,11 +185,11 @@ def _receive(database: sqlite3.Connection) -> int:
 
 def _algorithm(database: sqlite3.Connection) -> str:
     """The hash by which this repository names new content."""
-    policy = setting(database, "hash-policy")
+    policy = read_setting(database, "hash-policy")
     if policy is not None:
         return "sha3_256" if int(policy) >= _POLICY_SHA3 else "sha1"
     # Unset: a repository that holds nothing but SHA-1 names stays with them.
-    ((old, new),) = rows(
+    ((old, new),) = fetch_rows(
         database,
         "SELECT EXISTS(SELECT 1 FROM blob WHERE length(uuid) = 40), EXISTS(SELECT 1 FROM blob WHERE length(uuid) > 40)",
     )

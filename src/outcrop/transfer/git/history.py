@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Collection, Sequence
 
 from outcrop.errors import SourceError
-from outcrop.vcs.git import Repository, finish, first_line, start
+from outcrop.vcs.git import Repository, git_complaint, git_output, start_git
 
 
 def objects(repository: Repository, commits: Collection[str], without: Sequence[str] = ()) -> frozenset[str]:
@@ -18,18 +18,18 @@ def objects(repository: Repository, commits: Collection[str], without: Sequence[
         return frozenset()
     walk = () if without else ("--no-walk",)
     switches = ("--objects", "--no-object-names", "--missing=print", *walk, "--stdin")
-    process = start(repository, "rev-list", *switches, stdin=subprocess.PIPE)
+    process = start_git(repository, "rev-list", *switches, stdin=subprocess.PIPE)
     asked = [*sorted(commits), *(f"^{commit}" for commit in without)]
     output, errors = process.communicate("".join(f"{name}\n" for name in asked).encode())
     if process.returncode:
-        raise SourceError(f"git cannot walk its commits: {first_line(errors)}", "Look at: git fsck")
+        raise SourceError(f"git cannot walk its commits: {git_complaint(errors)}", "Look at: git fsck")
     return frozenset(line.lstrip(b"?").decode() for line in output.splitlines())
 
 
 def tips(repository: Repository, *patterns: str) -> dict[str, str]:
     """The commit of each branch of this clone under these patterns, by the whole name of its ref."""
     form = "--format=%(objecttype) %(objectname) %(refname)"
-    listed = finish(start(repository, "for-each-ref", form, *patterns), "list its branches")
+    listed = git_output(start_git(repository, "for-each-ref", form, *patterns), "list its branches")
     found = {}
     for line in listed.decode("utf-8", "surrogateescape").splitlines():
         kind, commit, name = line.split(" ", 2)
@@ -41,6 +41,6 @@ def tips(repository: Repository, *patterns: str) -> dict[str, str]:
 def present(repository: Repository, commits: Collection[str]) -> frozenset[str]:
     """Those that this clone has. Nothing is fetched."""
     switches = ("--no-walk", "--ignore-missing", "--missing=allow-any", "--stdin")
-    process = start(repository, "rev-list", *switches, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = start_git(repository, "rev-list", *switches, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
     output, _ = process.communicate("".join(f"{commit}\n" for commit in commits).encode())
     return frozenset(output.decode().split())

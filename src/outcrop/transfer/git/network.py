@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import IO
 
 from outcrop.errors import StoreError
-from outcrop.vcs.git import Repository, command, environment, first_line, hide_password
+from outcrop.vcs.git import Repository, git_command, git_complaint, git_environment, hide_password
 
 # How long one transfer may take.
 TRANSFER_TIMEOUT = 3600.0
@@ -56,7 +56,7 @@ def is_interactive() -> bool:
 
 def _environment(interactive: bool) -> dict[str, str]:
     """As for every git, but with the network, and with the user's own settings of it."""
-    variables = {name: value for name, value in environment().items() if name not in _USERS}
+    variables = {name: value for name, value in git_environment().items() if name not in _USERS}
     variables |= {name: os.environ[name] for name in _USERS if name in os.environ}
     if not interactive:
         variables["GIT_TERMINAL_PROMPT"] = "0"
@@ -79,7 +79,7 @@ def run(
         place.append(f"--work-tree={repository.top}")
     place += ["-c", "core.logAllRefUpdates=false", "-c", "advice.graftFileDeprecated=false"]
     process = subprocess.Popen(
-        command(repository.top, *place, *arguments),
+        git_command(repository.top, *place, *arguments),
         env=_environment(interactive) | dict(variables or {}),
         stdin=None if interactive else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -153,4 +153,4 @@ def _reason(output: bytes, errors: bytes) -> str:
     if rejected:
         return rejected[0].rpartition("\t")[2]
     found = [line for line in errors.decode("utf-8", "replace").splitlines() if _NO_LOGIN.search(line)]
-    return found[0].strip() if found else first_line(errors)
+    return found[0].strip() if found else git_complaint(errors)

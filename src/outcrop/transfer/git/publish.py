@@ -24,7 +24,7 @@ from outcrop.transfer.git.ref import REF, GitTransfer
 from outcrop.transfer.git.remote import Advertised, GitRemote, find_remote
 from outcrop.transfer.sync import Outgoing
 from outcrop.vcs.git import Repository, find_commit
-from outcrop.vcs.git_repository import discover
+from outcrop.vcs.git_repository import find_repository
 
 # How often a push is tried while others keep pushing.
 ATTEMPTS = 8
@@ -66,7 +66,7 @@ def outgoing(source: Source, store: VectorStore) -> Outgoing:
 
 def repository_of(source: Source) -> Repository:
     """The git repository that a source is."""
-    found = discover(source.root)
+    found = find_repository(source.root)
     if found is None:
         raise SourceError(f"{source.root} is not in a git repository any more", "Look whether it was moved")
     return found

@@ -16,7 +16,16 @@ from outcrop.core.protocols import TransferStore, override
 from outcrop.core.rows import TransferCounts
 from outcrop.errors import StoreError, StoreFull, StoreLocked
 from outcrop.transfer import blob
-from outcrop.vcs.git import Repository, absent, blob_id, find_commit, finish, first_line, read_blobs, start
+from outcrop.vcs.git import (
+    Repository,
+    blob_id,
+    find_commit,
+    git_complaint,
+    git_output,
+    missing_objects,
+    read_blobs,
+    start_git,
+)
 
 REF = "refs/outcrop/vectors"
 
@@ -106,7 +115,7 @@ class GitTransfer(TransferStore):
 
     def _contents(self, ids: Mapping[str, str]) -> Iterator[tuple[str, bytes | Skipped]]:
         commit = self.commit
-        missing = absent(self._repository, commit) if commit and self._repository.is_partial() else frozenset()
+        missing = missing_objects(self._repository, commit) if commit and self._repository.is_partial() else frozenset()
         wanted = [(found, blob.MOST_BYTES) for found in ids.values()]
         for name, data in zip(ids, read_blobs(self._repository, wanted, missing), strict=True):
             if data is None:
@@ -116,12 +125,12 @@ class GitTransfer(TransferStore):
 
 
 def delete_ref(repository: Repository, ref: str) -> None:
-    start(repository, "update-ref", "-d", ref).communicate()
+    start_git(repository, "update-ref", "-d", ref).communicate()
 
 
 def _entries(repository: Repository, commit: str) -> dict[str, str]:
     """Ordinary files of the folder by name, with their objects; anything else there is passed over."""
-    listed = finish(start(repository, "ls-tree", "-z", "--full-tree", commit, blob.FOLDER), "list the vectors")
+    listed = git_output(start_git(repository, "ls-tree", "-z", "--full-tree", commit, blob.FOLDER), "list the vectors")
     found: dict[str, str] = {}
     for record in listed.split(b"\0"):
         meta, _, path = record.partition(b"\t")
@@ -137,7 +146,7 @@ def _write_blobs(repository: Repository, blobs: Mapping[str, bytes]) -> None:
     # not tried: between vectors they save nothing, and take as long as all the rest.
     if not blobs:
         return
-    process = start(repository, *_FAST, "fast-import", "--quiet", "--depth=0", stdin=subprocess.PIPE)
+    process = start_git(repository, *_FAST, "fast-import", "--quiet", "--depth=0", stdin=subprocess.PIPE)
     assert process.stdin is not None
     # A process that ended early says why below.
     with contextlib.suppress(BrokenPipeError):
@@ -160,15 +169,15 @@ def _write_commit(repository: Repository, entries: Mapping[str, str]) -> str:
 
 
 def _write(repository: Repository, data: bytes, *arguments: str) -> bytes:
-    return _complete(start(repository, *_FAST, *arguments, stdin=subprocess.PIPE), data).strip()
+    return _complete(start_git(repository, *_FAST, *arguments, stdin=subprocess.PIPE), data).strip()
 
 
 def _set_ref(repository: Repository, commit: str, before: str | None) -> None:
     """Move the ref to a commit, if it names ``before`` (None: anything). No reflog is begun, whatever the settings."""
     expected = () if before is None else (before,)
-    process = start(repository, "-c", "core.logAllRefUpdates=false", "update-ref", REF, commit, *expected)
+    process = start_git(repository, "-c", "core.logAllRefUpdates=false", "update-ref", REF, commit, *expected)
     _, errors = process.communicate()
-    reason = first_line(errors)
+    reason = git_complaint(errors)
     if process.returncode and "lock" in reason:
         raise StoreLocked(f"{REF} was changed by another process ({reason})", "Run the command again")
     if process.returncode:
@@ -178,7 +187,7 @@ def _set_ref(repository: Repository, commit: str, before: str | None) -> None:
 def _complete(process: subprocess.Popen[bytes], data: bytes) -> bytes:
     output, errors = process.communicate(data or None)
     if process.returncode:
-        raise _failure("git cannot store the vectors", first_line(errors))
+        raise _failure("git cannot store the vectors", git_complaint(errors))
     return output
 
 

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from outcrop.errors import StoreError, UsageError
 from outcrop.transfer.git.network import ANSWER_TIMEOUT, TRANSFER_TIMEOUT, LostRace, is_interactive, run
 from outcrop.transfer.git.ref import REF, delete_ref
-from outcrop.vcs.git import Repository, absent, answer, find_commit, hide_password
+from outcrop.vcs.git import Repository, answer, find_commit, hide_password, missing_objects
 
 BRANCHES = "refs/heads/"
 
@@ -97,7 +97,7 @@ class GitRemote:
             commit = find_commit(repository, incoming)
             if commit is None:
                 raise StoreError(f"what {self.shown} has as {REF} is not a commit", f"Delete it there: {REF}")
-            if repository.is_partial() and absent(repository, commit):
+            if repository.is_partial() and missing_objects(repository, commit):
                 # A plain git fetch left them out before, and git does not ask twice for what it takes to be here.
                 run(repository, ("fetch", "--refetch", *wanted), what)
             return commit

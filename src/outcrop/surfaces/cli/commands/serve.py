@@ -172,7 +172,7 @@ def _visible_kinds(directory: Path, flags: dict[str, Any]) -> Iterator[str]:
     from outcrop.core.model import Kind
     from outcrop.sources.fossil.capabilities import capabilities_of, may_see
     from outcrop.sources.fossil.source import FossilSource
-    from outcrop.vcs.fossil import opened
+    from outcrop.vcs.fossil import open_fossil
 
     with open_index(directory, flags) as index:
         if not isinstance(index.source, FossilSource):
@@ -181,7 +181,7 @@ def _visible_kinds(directory: Path, flags: dict[str, Any]) -> Iterator[str]:
             yield "nothing is indexed there yet → outcrop index"
             return
         kinds = sorted(index.store.names().kinds)
-        with opened(index.source.store_path()) as database:
+        with open_fossil(index.source.store_path()) as database:
             for login in ("nobody", "anonymous"):
                 capabilities = capabilities_of(database, login)
                 seen = [kind for kind in kinds if may_see(capabilities, Kind(kind))]
