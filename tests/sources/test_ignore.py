@@ -45,7 +45,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(rules=st.dictionaries(st.sampled_from(FOLDERS), RULES, min_size=1, max_size=3), exclude=st.just(b"") | RULES)
 def test_any_rules_keep_what_git_keeps(tree: Path, rules: dict[bytes, bytes], exclude: bytes) -> None:
     files = [tree / os.fsdecode(folder) / ".gitignore" for folder in rules]

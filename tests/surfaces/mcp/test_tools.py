@@ -234,7 +234,7 @@ def hits(draw: st.DrawFn) -> Hit:
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     st.lists(hits(), max_size=10), st.one_of(st.none(), LONG), st.booleans(), st.dictionaries(LONG, LONG, max_size=5)
 )
