@@ -109,7 +109,7 @@ def test_shared_words_are_nearer_than_none(embed) -> None:
     assert same @ near > same @ far + 0.2
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(text=st.text(st.characters(), max_size=200))
 def test_any_text_has_a_unit_vector(embed, text: str) -> None:
     vector = embed([text])[0]

@@ -222,7 +222,7 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from("abc"), texts), max_size=8))
 def test_after_any_sequence_the_last_text_of_each_id_is_there(opened: Opener, steps: list[tuple[str, str]]) -> None:
     with opened() as index:

@@ -118,7 +118,7 @@ class TestTheFileIsFossils:
 class TestLocks:
     def test_a_write_waits_for_a_quiet_moment_and_a_late_reader_waits_for_it(self, copy: Path) -> None:
         """A transaction that read and then writes, as a commit does, is never made to fail by an index."""
-        other = sqlite3.connect(copy, isolation_level=None, timeout=5)
+        other = sqlite3.connect(copy, isolation_level=None, timeout=60)
         other.execute("BEGIN")
         other.execute("SELECT count(*) FROM blob").fetchone()
         with opened(copy) as index:
@@ -157,7 +157,7 @@ class TestLocks:
         class Slow(HashEmbedder):
             def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
                 inside.set()
-                assert over.wait(20)
+                assert over.wait(60)
                 return super().embed_passages(texts)
 
         inside, over = threading.Event(), threading.Event()
@@ -165,7 +165,7 @@ class TestLocks:
             first.embedder = Slow()
             building = threading.Thread(target=first.build)
             building.start()
-            assert inside.wait(20)
+            assert inside.wait(60)
             with pytest.raises(outcrop.StoreLocked, match="another process is building"):
                 second.build()
             assert second.status().writer

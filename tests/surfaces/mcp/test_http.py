@@ -63,12 +63,13 @@ def port(index: Index) -> Iterator[int]:
         time.sleep(0.01)
     yield listening.getsockname()[1]
     server.should_exit = True
-    thread.join(20)
+    thread.join(60)
+    assert not thread.is_alive()
     listening.close()
 
 
 def post(port: int, body: bytes, **headers: str) -> tuple[int, bytes]:
-    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("POST", "/mcp", body, HEADERS | headers)
         response = connection.getresponse()

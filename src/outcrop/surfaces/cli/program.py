@@ -157,15 +157,29 @@ def _run(command: click.Command, name: str, arguments: list[str]) -> int:
     except click.ClickException as error:
         return _usage(error)
     except (KeyboardInterrupt, click.Abort):
-        note("\noutcrop: stopped")
-        return outcome(KeyboardInterrupt()).exit
+        return _stopped()
     except BrokenPipeError:
         # The reader needs no more (`| head`), which is no failure.
         _silence_stdout()
         return 0
     except Exception as error:
-        return _failed(error)
+        return _stopped() if _is_interrupted_import(error) else _failed(error)
     return 0
+
+
+def _stopped() -> int:
+    note("\noutcrop: stopped")
+    return outcome(KeyboardInterrupt()).exit
+
+
+def _is_interrupted_import(error: BaseException | None) -> bool:
+    """Whether Ctrl-C came while a C extension began, which makes an ImportError of it."""
+    while error is not None:
+        cause = error.__cause__ or error.__context__
+        if isinstance(error, ImportError) and isinstance(cause, KeyboardInterrupt):
+            return True
+        error = cause
+    return False
 
 
 def _usage(error: click.ClickException) -> int:
