@@ -95,27 +95,17 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What is indexed, in all.
-
-    Attributes:
-        current: What the source is at now; empty for a reader who may not see its files.
-        stale: Whether a corpus is behind it, or none was ever complete.
-        complete: Share of the passages that have a vector in the space that is searched, 0 to 1.
-        bytes: Size on disk; None for a reader who may not see everything.
-        spaces: Spaces with vectors; for a reader who may not see everything only the one that is searched.
-        omissions: What the last build left out, most frequent reason first.
-        omissions_hidden: Whether some of that may be withheld from this reader.
-    """
+    """What is indexed, in all."""
 
     source: str
     project: str
     exists: bool
     space: str | None
     embedder: str
-    current: str
-    stale: bool
-    complete: float
-    bytes: int | None
+    current: str  # What the source is at now; empty for a reader who may not see its files
+    stale: bool  # Whether a corpus is behind it, or none was ever complete
+    complete: float  # Share of the passages that have a vector in the space that is searched, 0 to 1
+    bytes: int | None  # Size on disk; None for a reader who may not see everything
     total: Tally
     corpora: tuple[Corpus, ...]
     kinds: tuple[Tally, ...]
@@ -123,8 +113,8 @@ class Catalog:
     spaces: tuple[SpaceStatus, ...]
     cells: tuple[CatalogCell, ...]
     folders: tuple[Folder, ...]
-    omissions: tuple[Omission, ...]
-    omissions_hidden: bool
+    omissions: tuple[Omission, ...]  # What the last build left out, most frequent reason first
+    omissions_hidden: bool  # Whether some of that may be withheld from this reader
 
 
 def catalog(
@@ -135,12 +125,7 @@ def catalog(
     kinds: Collection[Kind] | None = None,
     depth: int = DEPTH,
 ) -> Catalog:
-    """Count what an index holds. Sends nothing, loads no model.
-
-    Args:
-        kinds: All that the reader may know of; None for everything.
-        depth: Levels of folders below the root.
-    """
+    """Count what an index holds, of these kinds (None: all). Sends nothing, loads no model."""
     exists = store.exists
     current = source.revision(store.seen() if exists else {})
     state = store.state() if exists else None
@@ -224,7 +209,6 @@ def _corpus(tally: Tally, holdings: Sequence[InventoryRow], revisions: Mapping[s
 
 
 def _tree(project: str, holdings: Sequence[InventoryRow], space: Space | None, depth: int) -> Folder:
-    """Sizes of every folder down to ``depth``, everything below included."""
     distinct = {(it.path, it.hash, it.part): it for it in holdings}.values()
     artifacts: dict[str, set[tuple[str | None, str]]] = defaultdict(set)
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])

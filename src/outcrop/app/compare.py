@@ -43,14 +43,12 @@ def compare(
     """Measure how well an index answers questions whose answers are known.
 
     Args:
-        file: The questions: JSON Lines, or TREC qrels (see docs/cli.md, ``outcrop eval``).
-        topics: The questions of qrels.
+        file: JSON Lines, or TREC qrels with ``topics`` as their questions (see docs/cli.md, ``outcrop eval``).
         embedders: Each ``NAME``, ``NAME=MODEL`` or ``NAME=MODEL@DIM``; none for the one that is set. Vectors that the
             index does not hold are made for this, and not kept.
 
     Raises:
-        UsageError: Something is named that does not exist, the index holds no answer to any question, or the extra
-            ``eval`` is not installed.
+        UsageError: Something named does not exist, nothing can be scored, or the extra ``eval`` is not installed.
         FormatError: A line of a file cannot be understood.
         StoreError: There is no index, or it has no vectors of the embedder that is set.
     """

@@ -48,15 +48,11 @@ Report = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedEmbedder:
-    """An embedder to measure.
-
-    Attributes:
-        clone: Gives a store of the same passages to be embedded and thrown away; None where the index itself has its
-            vectors.
-    """
+    """An embedder to measure."""
 
     name: str
     embedder: Embedder
+    # Gives a store of the same passages to be embedded and thrown away; None where the index itself has its vectors
     clone: Callable[[], VectorStore] | None = None
 
 
@@ -82,8 +78,7 @@ class _Scored(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """One row before it is compared: per task a ranking of documents, the first hit, and whether hits were
-    passed over."""
+    """One row before it is compared: per task a ranking and the first hit, and whether hits were passed over."""
 
     candidate: EvaluatedEmbedder | None
     mode: Mode
@@ -105,9 +100,7 @@ def evaluate(
 ) -> Evaluation:
     """Ask every question in every mode with every embedder, and score the answers.
 
-    Args:
-        refs: Its passages that a filter lets through.
-        own: Paths of the judged files themselves: where they are indexed, they hold every question word for word.
+    ``own`` are paths of the judged files themselves: where they are indexed, they hold every question word for word.
     """
     metrics.require()
     tasks, missing, left_out = _prepare(judged, source, store, refs, texts)
@@ -244,7 +237,6 @@ def _no_index(query: Query, reason: str | None) -> Answer:
 
 
 def ref_of(hit: Hit) -> PassageRef:
-    """The passage of a hit."""
     return PassageRef(hit.project, hit.hash, hit.paths, hit.lines, hit.name, hit.cell)
 
 
@@ -274,7 +266,6 @@ def documents(found: Sequence[PassageRef], targets: Sequence[Target]) -> list[st
 
 
 def document_name(number: int) -> str:
-    """What a target is called in a ranking."""
     return f"target {number}"
 
 
@@ -316,7 +307,6 @@ def _places(ranking: Sequence[str], targets: int) -> tuple[int | None, ...]:
 
 
 def _written(ref: PassageRef) -> str:
-    """A ref as a label would name it."""
     where = ref.paths[0] if ref.paths else ref.hash
     if ref.cell is not None:
         return f"{where} cell {ref.cell + 1}"

@@ -58,12 +58,9 @@ def build(
     publisher: Publisher | None = None,
     scope: Scope = WHOLE,
 ) -> BuildReport:
-    """Update this view of the store, or one corpus of it, from its source.
+    """Update this view of the store, or one corpus of it, from its source, and search the embedder's space from now on.
 
-    Args:
-        embedder: From now on its space is the one that is searched.
-        progress: Called at most ten times a second.
-        publisher: Shares the vectors, and withdraws those that are stale; only for a build of everything.
+    ``progress`` is called at most ten times a second. A publisher is only for a build of everything.
     """
     started = time.perf_counter()
     report = _throttled(progress or (lambda _: None))
@@ -163,11 +160,7 @@ def embed_pending(
     revision: str | None = None,
     builders: Sequence[str] = DEFAULT_BUILDERS,
 ) -> EmbeddingCounts:
-    """Embed passages that have no vector; what was embedded is kept when it ends early.
-
-    Args:
-        revision: What these builders' corpora are then complete at; None where they come from no source.
-    """
+    """Embed passages that have no vector, and then set what that completes; ends early with what was embedded kept."""
     counts = EmbeddingCounts()
     pending = store.pending(embedder.space, wanted)
     announce(embedder, len(pending), sum(len(chunking.passage(item.chunk)) for item in pending))

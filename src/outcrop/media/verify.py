@@ -28,16 +28,11 @@ Report = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What came of a check.
+    """What came of a check."""
 
-    Attributes:
-        file: The asset, or its URI where it is not on this machine.
-        ok: None where there is no file to check.
-    """
-
-    file: str
+    file: str  # The asset, or its URI where it is not on this machine
     manifest: str | None
-    ok: bool | None
+    ok: bool | None  # None where there is no file to check
     detail: str
 
 
@@ -48,15 +43,12 @@ def verify_media(
     directory: str | os.PathLike[str] = ".",
     progress: Report | None = None,
 ) -> Manifest:
-    """See that a downloaded asset is the one that its manifest names, before it is used.
+    """See that a downloaded asset is the one that its manifest names; returns the manifest.
 
     Args:
         about: Its manifest, or the path of that, as a hit has it; None to take the one of the repository that has the
             file's hash, or its name.
         progress: Takes how far the hashing is, in megabytes.
-
-    Returns:
-        The manifest that it agrees with.
 
     Raises:
         IntegrityError: It is another file, or not whole.
@@ -76,11 +68,7 @@ def verify_media(
 def verify_all(
     index: Index, items: Sequence[str], about: str | None = None, progress: Report | None = None
 ) -> list[Checked]:
-    """Check several files; a file that fails does not stop the others.
-
-    Args:
-        items: Files, or manifests (``….json``) whose asset is a file of this machine; none for every manifest.
-    """
+    """Check files, or manifests (``….json``) whose asset is on this machine; without any, every manifest."""
     if about is not None and len(items) != 1:
         raise UsageError("a manifest is checked against one file", "Name the downloaded file")
     assets = list_media(index).assets
@@ -120,7 +108,6 @@ def check(file: Path, one: Manifest, progress: Report | None = None) -> None:
 
 
 def match(assets: Sequence[Asset], file: Path, progress: Report | None = None) -> Asset:
-    """The asset that a file is."""
     size = size_of(file)
     # A film whose size no manifest names is not read.
     sha3 = measure(file, progress)[1] if any(asset.manifest.bytes == size for asset in assets) else ""
@@ -140,7 +127,6 @@ def match(assets: Sequence[Asset], file: Path, progress: Report | None = None) -
 
 
 def measure(file: Path, progress: Report | None = None) -> tuple[int, str]:
-    """Size and SHA3-256 of a file, read in blocks."""
     total = size_of(file)
     hasher = hashlib.sha3_256()
     size = 0
@@ -157,7 +143,6 @@ def measure(file: Path, progress: Report | None = None) -> tuple[int, str]:
 
 
 def read_whole(file: Path) -> bytes:
-    """The bytes of a small file."""
     try:
         return file.read_bytes()
     except OSError as error:
@@ -165,7 +150,6 @@ def read_whole(file: Path) -> bytes:
 
 
 def size_of(file: Path) -> int:
-    """Bytes of a file."""
     try:
         status = file.stat()
     except OSError as error:

@@ -43,37 +43,23 @@ _COMMANDS = re.compile(r"\boutcrop (index|rebuild|normalize|pull)\b(?! -C)")
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A peer that was opened.
+    """A peer that was opened."""
 
-    Attributes:
-        type: ``fossil``, ``git``, ``folder`` or ``blobs``.
-        store: What it holds: its own index, or one in memory that was filled from blobs.
-        source: Where its material comes from, or None for an export.
-        revision: What the store is current to, as one word.
-        moment: ``store.moment()`` when it was opened: what is read later belongs together while this is unchanged.
-        complete: Whether only artifacts all of whose passages have a vector are meant, as others came from no blob.
-    """
-
-    type: str
+    type: str  # ``fossil``, ``git``, ``folder`` or ``blobs``
     place: str
     slug: str
-    store: SqliteStore
-    source: Source | None
-    revision: str
+    store: SqliteStore  # What it holds: its own index, or one in memory that was filled from blobs
+    source: Source | None  # Where its material comes from, or None for an export
+    revision: str  # What the store is current to, as one word
     space: Space
-    moment: str
+    moment: str  # ``store.moment()`` when it was opened: what is read later belongs together while this is unchanged
+    # Whether only artifacts all of whose passages have a vector are meant, as others came from no blob
     complete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a peer is current to, without reading what it holds.
-
-    Attributes:
-        revision: As ``Peer.revision``.
-        behind: As ``Peer.behind``.
-        source: As ``Peer.source``.
-    """
+    """What a peer is current to, without reading what it holds, and whether its source has changed since."""
 
     revision: str
     behind: bool
@@ -84,11 +70,9 @@ class Look:
 def opened(
     path: Path, settings: Settings, space: Space, own_store: Path, report: Callable[[Progress], None]
 ) -> Iterator[Peer]:
-    """Open what a path is or lies in.
+    """Open a Fossil repository, a folder of a git repository or of a checkout, a plain folder, or an export.
 
-    Args:
-        path: A Fossil repository, a folder of a git repository or of a checkout, a plain folder, or an export.
-        settings: Of the index that asks; they say how a peer's index would have to be made.
+    The settings are those of the index that asks; they say how a peer's index would have to be made.
     """
     if _is_export(path):
         yield _of_export(path.resolve(), settings, space, report)
@@ -104,7 +88,7 @@ def opened(
 
 
 def look(path: Path, settings: Settings, space: Space, own_store: Path) -> Look:
-    """What a peer is current to. Arguments and errors as of :func:`opened`."""
+    """As :func:`opened`."""
     if _is_export(path):
         return Look(_word({"": _members(path).revision}), False, None)
     _, source = _found(path, own_store)
@@ -143,7 +127,7 @@ def index_command(path: Path, settings: Settings) -> str:
 
 
 def embedder_settings(settings: Settings) -> dict[str, object]:
-    """What another index has to be digest_of_names so that its vectors are of the same space."""
+    """What another index has to be set to so that its vectors are of the same space."""
     names = ("model", "dim", "endpoint_url", "query_prefix", "passage_prefix", "max_tokens")
     chosen = {name: getattr(settings, name) for name in names if getattr(settings, name) is not None}
     return {"embedder": settings.embedder, **chosen}
@@ -161,7 +145,6 @@ def _is_export(path: Path) -> bool:
 
 
 def _is_indexed(store: SqliteStore, path: Path) -> bool:
-    """Whether a peer has an index."""
     try:
         return store.exists
     except OutcropError as error:
@@ -169,7 +152,6 @@ def _is_indexed(store: SqliteStore, path: Path) -> bool:
 
 
 def _look_at(store: SqliteStore, source: Source, settings: Settings, space: Space, path: Path) -> Look:
-    """A peer's own index, if it can be imported."""
     try:
         state, revisions = store.state(), store.revisions()
         if state is None or not revisions:
@@ -200,7 +182,6 @@ def _of_blobs(
     path: Path,
     report: Callable[[Progress], None],
 ) -> Peer:
-    """A peer without an index, whose vectors came along with it."""
     transfer = _blobs_of(source, settings, path)
     memory = SqliteStore(None, source.worktree)
     try:
@@ -215,7 +196,6 @@ def _of_blobs(
 
 
 def _blobs_of(source: Source, settings: Settings, path: Path) -> TransferStore:
-    """Where the vectors are that came with a peer."""
     transfer = service.transfer_of(source)
     if transfer is None or not any(name.endswith(".bin") for name in transfer.names()):
         raise IndexMissing(
@@ -248,7 +228,6 @@ def _of_export(path: Path, settings: Settings, space: Space, report: Callable[[P
 
 
 def _members(path: Path) -> MembersFile:
-    """What an export says of itself."""
     try:
         found = folder_export.read_members(DirectoryTransfer(path))
     except OutcropError as error:
@@ -288,7 +267,6 @@ def at(path: Path, error: OutcropError) -> OutcropError:
 
 
 def name_of(peer: Peer, named: str | None, own: str) -> str:
-    """What a project is to be called."""
     name = check_project(named) if named is not None else peer.slug
     if name == own:
         raise UsageError(f"this repository itself is called {own!r}", f"Give the other one another name: --as {own}-2")

@@ -14,14 +14,10 @@ from outcrop.projects.python_modules import ADD_NEWDOC, Module
 
 @dataclass(eq=False)
 class AddedDoc:
-    """What is said of one compiled name.
-
-    Attributes:
-        node: The docstring, or None where only members have one.
-    """
+    """What is said of one compiled name."""
 
     module: Module
-    node: ast.expr | None = None
+    node: ast.expr | None = None  # The docstring, or None where only members have one
     members: dict[str, AddedDoc] = field(default_factory=dict)
 
 
@@ -50,7 +46,6 @@ def read_notes(module: Module) -> Iterator[tuple[str, str, str | None, AddedDoc]
 
 
 def _inside(function: ast.FunctionDef) -> ast.Call | None:
-    """The call that a small function makes on behalf of its callers."""
     if not function.args.args:
         return None
     calls = (each for each in ast.walk(function) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name))

@@ -34,15 +34,10 @@ Report = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What of a peer is wanted, and how.
+    """What of a peer is wanted, and how."""
 
-    Attributes:
-        kind: What all of it counts as here; None for what it counts as there.
-        paths: Patterns of the paths that are wanted, as in a .gitignore; empty for all.
-    """
-
-    kind: Kind | None = None
-    paths: tuple[str, ...] = ()
+    kind: Kind | None = None  # What all of it counts as here; None for what it counts as there
+    paths: tuple[str, ...] = ()  # Patterns of the paths that are wanted, as in a .gitignore; empty for all
 
 
 def import_project(
@@ -54,11 +49,12 @@ def import_project(
     paths: Sequence[str] = (),
     progress: Report | None = None,
 ) -> ProjectReport:
-    """Bring a peer's index in under the name of its project. Nothing is embedded, and nothing in the peer is changed.
+    """Bring in a peer's index: of a Fossil or git repository, a checkout, a plain folder, or an export.
+
+    Nothing is embedded, and nothing in the peer is changed.
 
     Args:
-        peer: A Fossil repository, a folder of a git repository or a checkout, a plain folder, or an export.
-        name: What it is called here; None for what it calls itself.
+        name: None for what it calls itself.
         kind: What all of it counts as here; None for what it counts as there.
         paths: Only paths that match one of these patterns, written as in a .gitignore.
     """
@@ -80,7 +76,7 @@ def import_package(
 
     Args:
         package: What one installs or imports it as; ``stdlib`` for the standard library.
-        name: What it is called here; None for its name and version, ``numpy-2.4``.
+        name: None for its name and version, ``numpy-2.4``.
         executable: The interpreter whose packages are meant; see ``python_env.find_interpreter``.
     """
     found = python_package.find(index, package, executable)
@@ -108,7 +104,7 @@ def refresh(index: Index, name: str, *, progress: Report | None = None) -> Proje
 
 
 def remove(index: Index, name: str) -> int:
-    """Take a project out of the index, and give the room back. Its peer is not touched. Returns bytes freed on disk."""
+    """Take a project out of the index, and give the room back. Returns bytes freed on disk."""
     project_named(index, name)
     before = index.store.size()
     with index.store.writing():
@@ -118,18 +114,13 @@ def remove(index: Index, name: str) -> int:
 
 
 def listing(index: Index, names: Collection[str] | None = None) -> list[ProjectStatus]:
-    """Projects, and whether each has all that its peer has now. Reads, and writes nothing.
-
-    Args:
-        names: Which; None for all of them.
-    """
+    """These projects (None: all), and whether each has all that its peer has now. Reads, and writes nothing."""
     projects = {project.name: project for project in index.store.projects() if names is None or project.name in names}
     statuses = [status for status in index.store.project_statuses() if status.name in projects]
     return [_compared(index, projects[status.name], status) for status in statuses]
 
 
 def project_named(index: Index, name: str) -> Project:
-    """What is written down of a project."""
     projects = {project.name: project for project in index.store.projects()}
     if name not in projects:
         known = f"There is: {', '.join(projects)}" if projects else "Import one: outcrop import-project PEER"
@@ -205,7 +196,6 @@ def _contents(peer: Peer) -> tuple[Sequence[Member], Mapping[str, StoredArtifact
 
 
 def _unembedded(peer: Peer, hashes: Collection[str]) -> frozenset[str]:
-    """Artifacts some of whose passages have no vector."""
     found: set[str] = set()
     for key in hashes:
         chunks = peer.store.embedded_chunks(peer.space, [key])[key]
@@ -232,7 +222,6 @@ def _import_package(
 
 
 def _space(index: Index) -> Space:
-    """The space that is searched."""
     state = index.store.state() if index.store.exists else None
     wanted = index.embedder.space
     if state is not None and state.space != wanted:
@@ -259,7 +248,6 @@ def _check_name_is_free(index: Index, name: str, peer_type: str, peer: str, item
 
 
 def _compared(index: Index, project: Project, status: ProjectStatus) -> ProjectStatus:
-    """A project's status, after a look at its peer."""
     try:
         reason = _difference(index, project, status)
     except OutcropError as error:
