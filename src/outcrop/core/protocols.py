@@ -14,13 +14,15 @@ from outcrop.core.model import EVERYTHING, Artifact, FileState, Filter, Kind, Li
 from outcrop.core.reports import CollectionStatus, ProjectStatus, SpaceStatus
 from outcrop.core.rows import (
     DEFAULT_BUILDERS,
+    BuildOutcome,
+    Completion,
+    Digested,
     Embedded,
     Entry,
     InventoryRow,
     Member,
     Names,
     Passage,
-    Pending,
     Project,
     RecordEntry,
     Replaced,
@@ -251,23 +253,18 @@ class ChunkWriter(IndexState, Protocol):
     def remove_records(self, corpus: str, ids: Sequence[str]) -> int:
         """Returns how many of them were there."""
 
-    def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[Pending]:
+    def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[Digested]:
         """Distinct passages of this view that have no vector in that space, in index order."""
 
     def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
         """Which of these digests have a vector in that space already."""
 
     def add_vectors(
-        self,
-        space: Space,
-        digests: Sequence[bytes],
-        vectors: Matrix,
-        revision: str | None = None,
-        builders: Sequence[str] = DEFAULT_BUILDERS,
+        self, space: Space, digests: Sequence[bytes], vectors: Matrix, completion: Completion | None = None
     ) -> None:
         """Store vectors (float32 ``[len(digests), dim]``, L2-normalised) for every chunk with one of these digests.
 
-        In the same transaction, do what :meth:`finish` does.
+        For a completion, in the same transaction, do what :meth:`finish` does.
         """
 
     def copy_in(
@@ -320,16 +317,7 @@ class Publisher(Protocol):
         ``BlobError`` where the note beside the blobs is damaged.
         """
 
-    def publish(
-        self,
-        hashes: Collection[str],
-        changed: Collection[str],
-        space: Space,
-        revision: str,
-        before: str | None,
-        has_new_vectors: bool,
-        on_start: Callable[[], None],
-    ) -> TransferCounts:
+    def publish(self, outcome: BuildOutcome, on_start: Callable[[], None]) -> TransferCounts:
         """Share what was indexed, withdraw the rest; ``on_start`` is called before anything is written."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,11 +98,23 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
-    """A distinct passage without a vector: its digest, and one chunk that has it."""
+class Completion:
+    """What these builders' corpora are complete at in this view."""
 
-    digest: bytes
-    chunk: Chunk
+    revision: str
+    builders: Sequence[str] = DEFAULT_BUILDERS
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOutcome:
+    """What a build of everything did, for those who share it."""
+
+    hashes: Collection[str]
+    changed: Collection[str]  # Those of them that it cut anew
+    space: Space
+    revision: str
+    before: str | None  # What the index was complete at before the build; None when that is not known
+    has_new_vectors: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +196,9 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Embedded:
+class Embedded(Digested):
     """A stored chunk as the transfer store takes it; ``vector`` is float32 ``[dim]``, L2-normalised, or None."""
 
-    chunk: Chunk
-    digest: bytes
     vector: npt.NDArray[np.float32] | None
     media: MediaNote | None = None
 

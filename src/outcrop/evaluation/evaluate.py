@@ -69,6 +69,16 @@ class _Task:
         return any(target.is_passage for target in self.targets)
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What is the same for every row."""
+
+    tasks: Sequence[_Task]
+    source: Source
+    own: Collection[str]
+    progress: Report
+
+
 class _Scored(TypedDict):
     """The part of an evaluation that comes from scores."""
 
@@ -110,6 +120,7 @@ def evaluate(
             + (f", such as {missing[0].label}" if missing else ""),
             "Paths start at the root of what is indexed; outcrop search --json shows them",
         )
+    run = _Run(tasks, source, own, progress)
     staleness = StalenessCheck(store, source)
     measured: list[_Measured] = []
     embedded: list[EmbeddingCost] = []
@@ -117,13 +128,12 @@ def evaluate(
     by_meaning = [mode for mode in modes if mode is not Mode.KEYWORD]
     for candidate in embedders if by_meaning else ():
         try:
-            measured += _measure(candidate, by_meaning, tasks, source, store, own, embedded, progress)
+            measured += _measure(run, candidate, by_meaning, store, embedded)
         except EmbedderError as error:
             failures.append(FailedEmbedder(candidate.name, str(error)))
     if Mode.KEYWORD in modes:
         # Words need no embedder; this one is not asked.
-        asked = _ask(tasks, Mode.KEYWORD, None, embedders[0].embedder, source, store, own, progress)
-        measured.append(replace(asked, candidate=None))
+        measured.append(_ask(run, Mode.KEYWORD, None, embedders[0].embedder, store))
     return Evaluation(
         file=str(judged.file),
         by_file=sum(not task.by_passage for task in tasks),
@@ -174,14 +184,11 @@ def _prepare(
 
 
 def _measure(
+    run: _Run,
     candidate: EvaluatedEmbedder,
     modes: Sequence[Mode],
-    tasks: Sequence[_Task],
-    source: Source,
     store: VectorStore,
-    own: Collection[str],
     embedded: list[EmbeddingCost],
-    progress: Report,
 ) -> list[_Measured]:
     """The rows of one embedder; what had to be embedded for them is added to ``embedded``."""
     embedder = candidate.embedder
@@ -190,45 +197,36 @@ def _measure(
             store = stack.enter_context(closing(candidate.clone()))
             started = time.perf_counter()
             store.set_space(embedder.space)
-            counts = build.embed_pending(store, embedder, progress, EVERYTHING)
+            counts = build.embed_pending(store, embedder, run.progress, EVERYTHING)
             seconds = time.perf_counter() - started
             embedded.append(EmbeddingCost(candidate.name, counts.embedded, counts.characters, seconds))
         done, chunks = store.progress(embedder.space)
         if done < chunks:
             raise IndexMissing(f"only {done:,} of {chunks:,} passages are embedded", "Run: outcrop index")
-        queries = [task.judgement.query for task in tasks]
+        queries = [task.judgement.query for task in run.tasks]
         vectors: list[Vector] = []
         for start in range(0, len(queries), QUESTIONS_AT_ONCE):
             vectors += list(embedder.embed_queries(queries[start : start + QUESTIONS_AT_ONCE]))
-        asked = [_ask(tasks, mode, vectors, embedder, source, store, own, progress) for mode in modes]
+        asked = [_ask(run, mode, vectors, embedder, store) for mode in modes]
     return [replace(each, candidate=candidate) for each in asked]
 
 
-def _ask(
-    tasks: Sequence[_Task],
-    mode: Mode,
-    vectors: Sequence[Vector] | None,
-    embedder: Embedder,
-    source: Source,
-    store: VectorStore,
-    own: Collection[str],
-    progress: Report,
-) -> _Measured:
+def _ask(run: _Run, mode: Mode, vectors: Sequence[Vector] | None, embedder: Embedder, store: VectorStore) -> _Measured:
     measured = _Measured(None, mode, [], [], False)
     passed = False
-    for at, task in enumerate(tasks):
-        progress(Progress("asking", at, len(tasks)))
+    for at, task in enumerate(run.tasks):
+        run.progress(Progress("asking", at, len(run.tasks)))
         vector = None if vectors is None else vectors[at]
         asked = parse(task.judgement.query, mode, HITS, task.filter, vector=vector)
-        answer = search(asked, store, source, embedder, _no_index)
+        answer = search(asked, store, run.source, embedder, _no_index)
         if answer.mode is not mode:
             # Another mode's hits under this one's name would be the one thing that a measurement must not show.
             raise EmbedderError(f"question {task.judgement.id!r} was answered by {answer.mode}: {answer.reason}")
-        found = [ref_of(hit) for hit in answer.hits if hit.project or not any(path in own for path in hit.paths)]
+        found = [ref_of(hit) for hit in answer.hits if hit.project or not any(path in run.own for path in hit.paths)]
         passed = passed or len(found) < len(answer.hits)
         measured.rankings.append(documents(found, task.targets))
         measured.firsts.append(_written(found[0]) if found else None)
-    progress(Progress("asking", len(tasks), len(tasks)))
+    run.progress(Progress("asking", len(run.tasks), len(run.tasks)))
     return replace(measured, passed=passed)
 
 

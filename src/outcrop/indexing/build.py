@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from outcrop import chunking
 from outcrop.core.model import Filter, Skipped
 from outcrop.core.protocols import ChunkWriter, Embedder, Matrix, Publisher, Source
 from outcrop.core.reports import BuildReport, Plan, Progress
-from outcrop.core.rows import DEFAULT_BUILDERS, Pending, StoredArtifact, TransferCounts
+from outcrop.core.rows import BuildOutcome, Completion, StoredArtifact, TransferCounts
 from outcrop.embedders.http.consent import announce
 from outcrop.errors import EmbedderError
 from outcrop.indexing import ingest
@@ -72,7 +71,7 @@ def build(
         revision = done.listing.revision
         hashes = {ref.hash for ref in done.placed}
         try:
-            counts = embed_pending(store, embedder, report, scope.filter, revision, scope.builders)
+            counts = embed_pending(store, embedder, report, scope.filter, Completion(revision, scope.builders))
         except EmbedderError:
             if publisher is not None:
                 # What is withdrawn must not stay public because a model failed.
@@ -80,15 +79,8 @@ def build(
             raise
         moved = TransferCounts(0, 0)
         if publisher is not None:
-            moved = publisher.publish(
-                hashes,
-                done.added,
-                space,
-                revision,
-                before,
-                has_new_vectors=counts.embedded > 0,
-                on_start=lambda: report(Progress("writing", 0, 0)),
-            )
+            outcome = BuildOutcome(hashes, done.added, space, revision, before, has_new_vectors=counts.embedded > 0)
+            moved = publisher.publish(outcome, lambda: report(Progress("writing", 0, 0)))
         embedded, chunks = store.progress(space, scope.filter)
     return BuildReport(
         revision=revision,
@@ -157,8 +149,7 @@ def embed_pending(
     embedder: Embedder,
     report: Report,
     wanted: Filter,
-    revision: str | None = None,
-    builders: Sequence[str] = DEFAULT_BUILDERS,
+    completion: Completion | None = None,
 ) -> EmbeddingCounts:
     """Embed passages that have no vector, and then set what that completes; ends early with what was embedded kept."""
     counts = EmbeddingCounts()
@@ -167,13 +158,13 @@ def embed_pending(
     digests: list[bytes] = []
     vectors: list[Matrix] = []
 
-    def flush(revision: str | None = None) -> None:
+    def flush(completion: Completion | None = None) -> None:
         if digests:
-            store.add_vectors(embedder.space, digests, np.concatenate(vectors), revision, builders)
+            store.add_vectors(embedder.space, digests, np.concatenate(vectors), completion)
             digests.clear()
             vectors.clear()
-        elif revision is not None:
-            store.finish(revision, builders)
+        elif completion is not None:
+            store.finish(completion.revision, completion.builders)
 
     flushed = time.monotonic()
     flush_after = FLUSH_SECONDS if store.is_shared else FIRST_FLUSH_SECONDS
@@ -182,7 +173,7 @@ def embed_pending(
     try:
         while start < len(pending):
             report(Progress("embedding", start, len(pending), counts.characters))
-            batch: Sequence[Pending] = pending[start : start + step]
+            batch = pending[start : start + step]
             texts = [chunking.passage(item.chunk) for item in batch]
             begun = time.monotonic()
             vectors.append(embedder.embed_passages(texts))
@@ -197,7 +188,7 @@ def embed_pending(
                 flush()
                 flushed, flush_after = time.monotonic(), min(2 * flush_after, FLUSH_SECONDS)
         report(Progress("embedding", len(pending), len(pending), counts.characters))
-        flush(revision)
+        flush(completion)
     except EmbedderError as error:
         if counts.embedded:
             error.what += f" (after {counts.embedded:,} of {len(pending):,} passages, which are kept)"

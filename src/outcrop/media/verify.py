@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,34 +131,31 @@ def measure(file: Path, progress: Report | None = None) -> tuple[int, str]:
     total = size_of(file)
     hasher = hashlib.sha3_256()
     size = 0
-    try:
-        with file.open("rb") as stream:
-            while block := stream.read(BLOCK):
-                hasher.update(block)
-                size += len(block)
-                if progress is not None:
-                    progress(Progress("hashing", size // MEGA, max(1, total // MEGA)))
-    except OSError as error:
-        raise _unreadable(file, error) from error
+    with _reading(file), file.open("rb") as stream:
+        while block := stream.read(BLOCK):
+            hasher.update(block)
+            size += len(block)
+            if progress is not None:
+                progress(Progress("hashing", size // MEGA, max(1, total // MEGA)))
     return size, hasher.hexdigest()
 
 
 def read_whole(file: Path) -> bytes:
-    try:
+    with _reading(file):
         return file.read_bytes()
-    except OSError as error:
-        raise _unreadable(file, error) from error
 
 
 def size_of(file: Path) -> int:
-    try:
+    with _reading(file):
         status = file.stat()
-    except OSError as error:
-        raise _unreadable(file, error) from error
     if not stat.S_ISREG(status.st_mode):
         raise UsageError(f"{file} is not a file", "Name a file that can be read")
     return status.st_size
 
 
-def _unreadable(file: Path, error: OSError) -> UsageError:
-    return UsageError(f"{file} cannot be read: {error.strerror or error}", "Name a file that can be read")
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror or error}", "Name a file that can be read") from error

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from outcrop.core.batches import in_batches
 from outcrop.core.model import Filter, Kind, Part, Ref, Space
 from outcrop.core.protocols import Vector, VectorStore
 from outcrop.core.reports import Progress
@@ -79,26 +80,18 @@ def copy_project(store: VectorStore, project: Project, material: Material, repor
         for key, wanted in parts.items()
         if embedded < chunks or not _has(mine.get(key), material.known[key], wanted)
     )
-    batch: list[Entry] = []
-    vectors: dict[bytes, Vector] = {}
+
+    def arriving() -> Iterator[tuple[Read, int]]:
+        for start in range(0, len(fresh), ARTIFACTS_AT_ONCE):
+            report(Progress("writing", start, len(fresh)))
+            for entry, vectors in material.read(fresh[start : start + ARTIFACTS_AT_ONCE]):
+                yield (entry, vectors), len(entry.chunks)
+
     reused = 0
-
-    def flush() -> int:
-        digests = list(vectors)
+    for batch in in_batches(arriving(), WRITE_CHUNKS, len(fresh)):
+        vectors = {key: vector for _, some in batch for key, vector in some.items()}
         matrix = np.stack(list(vectors.values())) if vectors else np.empty((0, project.space.dim), np.float32)
-        done = store.copy_in(name, batch, project.space, digests, matrix).reused if batch else 0
-        batch.clear()
-        vectors.clear()
-        return done
-
-    for start in range(0, len(fresh), ARTIFACTS_AT_ONCE):
-        report(Progress("writing", start, len(fresh)))
-        for entry, some in material.read(fresh[start : start + ARTIFACTS_AT_ONCE]):
-            batch.append(entry)
-            vectors |= some
-        if sum(len(entry.chunks) for entry in batch) >= WRITE_CHUNKS:
-            reused += flush()
-    reused += flush()
+        reused += store.copy_in(name, [entry for entry, _ in batch], project.space, list(vectors), matrix).reused
     store.place_project(project, material.members)
     report(Progress("writing", len(fresh), len(fresh)))
     return ImportCounts(len(fresh), len(parts) - len(fresh), len(mine.keys() - parts.keys()), reused)

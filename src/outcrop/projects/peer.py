@@ -145,14 +145,12 @@ def _is_export(path: Path) -> bool:
 
 
 def _is_indexed(store: SqliteStore, path: Path) -> bool:
-    try:
+    with importing(path):
         return store.exists
-    except OutcropError as error:
-        raise at(path, error) from error
 
 
 def _look_at(store: SqliteStore, source: Source, settings: Settings, space: Space, path: Path) -> Look:
-    try:
+    with importing(path):
         state, revisions = store.state(), store.revisions()
         if state is None or not revisions:
             raise StoreError("its first build was never completed", "Wait for it, or run there: outcrop index")
@@ -169,8 +167,6 @@ def _look_at(store: SqliteStore, source: Source, settings: Settings, space: Spac
                 f"Wait, or go on there: {index_command(path, settings)}",
             )
         now = source.revision(store.seen())
-    except OutcropError as error:
-        raise at(path, error) from error
     return Look(_word(revisions), compare(revisions, now) is not None, source)
 
 
@@ -184,10 +180,8 @@ def _of_blobs(
 ) -> Peer:
     transfer = _blobs_of(source, settings, path)
     memory = SqliteStore(None, source.worktree)
-    try:
+    with importing(path):
         sync.import_blobs(source, memory, transfer, space, report)
-    except OutcropError as error:
-        raise at(path, error) from error
     return Peer(
         *(source.type, _place(place), source.project, memory, source, _blob_revision(transfer), space),
         moment=memory.moment(),
@@ -216,22 +210,19 @@ def _of_export(path: Path, settings: Settings, space: Space, report: Callable[[P
     source = FolderSource(path, Options())
     memory = SqliteStore(None)
     found = _members(path)
-    try:
-        folder_export.import_export(source, memory, transfer, space, report)
-    except SpaceMismatch as error:
-        fix = f"Export it from an index made by the same: {' '.join(embedder_flags(settings))}"
-        raise SpaceMismatch(f"{path} cannot be imported: {error.what}", fix) from error
-    except OutcropError as error:
-        raise at(path, error) from error
+    with importing(path):
+        try:
+            folder_export.import_export(source, memory, transfer, space, report)
+        except SpaceMismatch as error:
+            error.fix = f"Export it from an index made by the same: {' '.join(embedder_flags(settings))}"
+            raise
     slug = found.project or to_slug(path.name)
     return Peer(EXPORT, spelled(path), slug, memory, None, _word({"": found.revision}), space, memory.moment(), True)
 
 
 def _members(path: Path) -> MembersFile:
-    try:
+    with importing(path):
         found = folder_export.read_members(DirectoryTransfer(path))
-    except OutcropError as error:
-        raise at(path, error) from error
     if found is None:
         raise BlobError(f"{path} is no export that was finished", "Export it again: outcrop export")
     return found
@@ -260,10 +251,14 @@ def _word(revisions: Mapping[str, str]) -> str:
     return digest.hexdigest()[:16]
 
 
-def at(path: Path, error: OutcropError) -> OutcropError:
-    """The same error, which names the peer; what it says to run has to be run there."""
-    fix = _COMMANDS.sub(lambda found: f"outcrop {found[1]} -C {shlex.quote(str(path))}", error.fix)
-    return type(error)(f"{path} cannot be imported: {error.what}", fix)
+@contextmanager
+def importing(path: Path) -> Iterator[None]:
+    """Errors name the peer; what they say to run has to be run there."""
+    try:
+        yield
+    except OutcropError as error:
+        fix = _COMMANDS.sub(lambda found: f"outcrop {found[1]} -C {shlex.quote(str(path))}", error.fix)
+        raise type(error)(f"{path} cannot be imported: {error.what}", fix) from error
 
 
 def name_of(peer: Peer, named: str | None, own: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from outcrop.app.index import Index
@@ -32,14 +32,6 @@ ATTEMPTS = 3
 Report = Callable[[Progress], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What of a peer is wanted, and how."""
-
-    kind: Kind | None = None  # What all of it counts as here; None for what it counts as there
-    paths: tuple[str, ...] = ()  # Patterns of the paths that are wanted, as in a .gitignore; empty for all
-
-
 def import_project(
     index: Index,
     peer: Path,
@@ -60,8 +52,8 @@ def import_project(
     """
     if name is not None:
         check_project(name)
-    wanted = Wanted(kind, tuple(path.removeprefix("./") for path in paths))
-    return _import_peer(index, peer, name, wanted, progress or _silent)
+    wanted = tuple(path.removeprefix("./") for path in paths)
+    return _import_peer(index, peer, name, kind, wanted, progress or _silent)
 
 
 def import_package(
@@ -100,7 +92,7 @@ def refresh(index: Index, name: str, *, progress: Report | None = None) -> Proje
             f"the peer of {name} is gone: {place}",
             f"Keep it as it is; or import it from where it is now with --as {name}; or: outcrop projects remove {name}",
         )
-    return _import_peer(index, place, name, Wanted(project.kind, project.paths), report)
+    return _import_peer(index, place, name, project.kind, project.paths, report)
 
 
 def remove(index: Index, name: str) -> int:
@@ -128,16 +120,16 @@ def project_named(index: Index, name: str) -> Project:
     return projects[name]
 
 
-def _import_peer(index: Index, path: Path, named: str | None, wanted: Wanted, report: Report) -> ProjectReport:
+def _import_peer(
+    index: Index, path: Path, named: str | None, kind: Kind | None, paths: tuple[str, ...], report: Report
+) -> ProjectReport:
     started = time.perf_counter()
     space = _space(index)
     for _ in range(ATTEMPTS):
         with peers.opened(path, index.settings, space, index.source.store_path(), report) as peer:
             name = peers.name_of(peer, named, index.source.project)
             _check_name_is_free(index, name, peer.type, peer.place, "")
-            project = Project(
-                *(name, peer.type, peer.place, "", wanted.kind, wanted.paths, peer.revision, space, time.time())
-            )
+            project = Project(name, peer.type, peer.place, "", kind, paths, peer.revision, space, time.time())
             try:
                 return _report(index, project, _copy_peer(index, peer, project, report), started)
             except _PeerChanged:
@@ -167,12 +159,10 @@ def _copy_peer(index: Index, peer: Peer, project: Project, report: Report) -> Im
         first.setdefault(member.hash, member)
 
     def read(hashes: Sequence[str]) -> list[copy.Read]:
-        try:
+        with peers.importing(peers.path_of(peer.place)):
             found = list(copy.entries_of(peer.store, hashes, first, known, project.space))
             if peer.store.moment() != peer.moment:
                 raise _PeerChanged
-        except OutcropError as error:
-            raise peers.at(peers.path_of(peer.place), error) from error
         return found
 
     with index.store.writing():
@@ -184,24 +174,20 @@ def _copy_peer(index: Index, peer: Peer, project: Project, report: Report) -> Im
 
 def _contents(peer: Peer) -> tuple[Sequence[Member], Mapping[str, StoredArtifact]]:
     """What a peer's own builds put into it, and what it remembers of that, as it was when it was opened."""
-    try:
-        with peer.store.snapshot():
-            known = peer.store.known()
-            members = [member for member in peer.store.members() if member.hash in known]
-            if peer.store.moment() != peer.moment:
-                raise _PeerChanged
-    except OutcropError as error:
-        raise peers.at(peers.path_of(peer.place), error) from error
+    with peers.importing(peers.path_of(peer.place)), peer.store.snapshot():
+        known = peer.store.known()
+        members = [member for member in peer.store.members() if member.hash in known]
+        if peer.store.moment() != peer.moment:
+            raise _PeerChanged
     return members, known
 
 
 def _unembedded(peer: Peer, hashes: Collection[str]) -> frozenset[str]:
-    found: set[str] = set()
-    for key in hashes:
-        chunks = peer.store.embedded_chunks(peer.space, [key])[key]
-        if any(chunk.vector is None for chunk in chunks):
-            found.add(key)
-    return frozenset(found)
+    return frozenset(
+        key
+        for key in hashes
+        if any(chunk.vector is None for chunk in peer.store.embedded_chunks(peer.space, [key])[key])
+    )
 
 
 def _import_package(
@@ -213,7 +199,7 @@ def _import_package(
         raise UsageError(f"this repository itself is called {name!r}", "Give the package another name: --as NAME")
     peer = peers.spelled(found.interpreter.place)
     _check_name_is_free(index, name, PYTHON, peer, found.item)
-    project = Project(*(name, PYTHON, peer, found.item, Kind.API, (), found.package.version, space, time.time()))
+    project = Project(name, PYTHON, peer, found.item, Kind.API, (), found.package.version, space, time.time())
     with index.store.writing():
         done = python_package.import_public_names(index, found, project, report)
         if replaced:
@@ -270,12 +256,9 @@ def _difference(index: Index, project: Project, status: ProjectStatus) -> str | 
     if look.behind:
         command = peers.index_command(peers.path_of(project.peer), index.settings)
         return f"its peer changed and was not indexed since. Run: {command}, then {refresh}"
-    gone = peers.withheld(look.source, _versions(index, project))
+    versions = {key: known.version for key, known in index.store.known(project.name).items()}
+    gone = peers.withheld(look.source, versions)
     return f"its peer has taken back {len(gone)} artifacts. Run: {refresh}" if gone else None
-
-
-def _versions(index: Index, project: Project) -> Mapping[str, str]:
-    return {key: known.version for key, known in index.store.known(project.name).items()}
 
 
 def _report(
