@@ -1,7 +1,6 @@
 """What an index holds: by corpus, kind, project and folder, how current it is, and what was left out and why.
 
-Everything counts from the same inventory, so a reader of some kinds gets numbers, names and folders of these alone. No
-path of this machine is in it.
+A reader of some kinds gets numbers, names and folders of these alone. No path of this machine is in it.
 """
 
 from __future__ import annotations
@@ -32,12 +31,9 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How much there is of something.
+    """How much there is of something. An artifact with several paths counts once."""
 
-    ``name`` is empty for this repository's own project and for the whole. An artifact with several paths counts once.
-    """
-
-    name: str
+    name: str  # Empty for this repository's own project and for the whole
     artifacts: int
     chunks: int
     embedded: int
@@ -57,26 +53,21 @@ class CatalogCell:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """One corpus, and how current it is.
-
-    ``revision`` is that of its last complete build, the oldest where several builds put something in; None where one
-    was never complete, and for records, which have no source.
-    """
+    """One corpus, and how current it is."""
 
     tally: Tally
+    # That of its last complete build, the oldest where several builds put something in; None where one was never
+    # complete, and for records, which have no source.
     revision: str | None
     stale: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder with everything below it. A file with two paths counts at both.
+    """A folder with everything below it, the largest child first. A file with two paths counts at both."""
 
-    The root of a tree has the project's name (empty for this repository) and an empty path; the largest child is first.
-    """
-
-    name: str
-    path: str
+    name: str  # Of the root of a tree the project's; empty for this repository
+    path: str  # Empty for the root
     artifacts: int
     chunks: int
     characters: int

@@ -1,8 +1,4 @@
-"""Evaluating an index, and embedders beside the one it was made with, on questions of the user.
-
-An embedder whose vectors the index holds is evaluated on it; every other embeds an in-memory copy of the passages. The
-index is only read.
-"""
+"""Evaluating an index, and embedders beside the one it was made with, on questions of the user. It is only read."""
 
 from __future__ import annotations
 

@@ -88,10 +88,7 @@ def open(  # noqa: A001
 
 
 class Index:
-    """A repository or folder with its index. Use as a context manager, or call ``close``.
-
-    The embedder's model loads when it is first needed. ``store`` is not part of the public API.
-    """
+    """A repository or folder with its index, to be closed. ``store`` is not part of the public API."""
 
     def __init__(self, source: Source, settings: Settings, consent: Consent | None = None) -> None:
         self.source = source

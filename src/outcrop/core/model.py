@@ -154,13 +154,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Where vectors are comparable: one model at one length.
+    """Where vectors are comparable: one model at one length."""
 
-    ``model`` has a suffix where prefix, pooling or added context change the vectors; ``dim`` counts float32 components.
-    """
-
-    model: str
-    dim: int
+    model: str  # With a suffix where prefix, pooling or added context change the vectors
+    dim: int  # float32 components
 
     @property
     def id(self) -> str:
@@ -181,21 +178,16 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which chunks a query may return. Empty tuples mean no restriction.
-
-    Questions never set ``builders``, the corpora whose builds put a chunk where it is. ``imported`` includes what came
-    from a peer, which builds leave alone.
-    """
+    """Which chunks a query may return. Empty tuples mean no restriction."""
 
     corpora: tuple[str, ...] = ()
     kinds: tuple[Kind, ...] = ()
     projects: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
-    builders: tuple[str, ...] = ()
-    imported: bool = True
+    builders: tuple[str, ...] = ()  # The corpora whose builds put a chunk where it is; questions never set it
+    imported: bool = True  # With what came from a peer, which builds leave alone
 
 
-# No restriction.
 EVERYTHING = Filter()
 
 
@@ -271,15 +263,12 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a query returns: the hits, best first, and how they were found. docs/hit.md is the contract of the fields.
-
-    ``reason`` says why ``mode`` is not what was asked, or what limits it; ``space`` is None for a keyword answer.
-    """
+    """The hits of a query, best first, and how they were found. docs/hit.md is the contract of the fields."""
 
     mode: Mode
-    reason: str | None
+    reason: str | None  # Why ``mode`` is not what was asked, or what limits it
     stale: Stale | None
-    space: str | None
+    space: str | None  # None for a keyword answer
     hits: tuple[Hit, ...]
     corrected: Mapping[str, str] = field(default_factory=dict)
 

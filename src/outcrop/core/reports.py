@@ -10,19 +10,16 @@ from outcrop.core.model import Hit, Mode, Ref, Skipped
 
 @dataclass(frozen=True, slots=True)
 class CollectionStatus:
-    """One line of ``status``.
-
-    ``embedded`` counts chunks with a vector in this space, ``bytes`` text and vectors, ``kinds`` chunks per kind.
-    """
+    """One line of ``status``."""
 
     name: str
     corpus: str
     artifacts: int
     chunks: int
-    embedded: int
+    embedded: int  # Chunks with a vector in this space
     characters: int
-    bytes: int
-    kinds: Mapping[str, int]
+    bytes: int  # Text and vectors
+    kinds: Mapping[str, int]  # Chunks per kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,17 +19,14 @@ IMPORTED = "@"
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One artifact (or one part of it) belonging to a corpus at one path.
-
-    ``builder`` is the corpus whose build put it there; only that build prunes it. ``kind`` is what it counts as there.
-    """
+    """One artifact (or one part of it) belonging to a corpus at one path."""
 
     corpus: str
-    builder: str
+    builder: str  # The corpus whose build put it there; only that build prunes it
     hash: str
     part: Part
     path: str | None
-    kind: Kind
+    kind: Kind  # What it counts as there
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +82,13 @@ class Upserted:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Everything one build says about what belongs where; replaces what these ``builders`` said before.
-
-    ``seen`` is for the next listing; ``worktrees`` are all views that still exist, the members of others are dropped.
-    """
+    """Everything one build says about what belongs where; replaces what these ``builders`` said before."""
 
     builders: Sequence[str]
     members: Sequence[Member]
-    seen: Mapping[str, FileState]
+    seen: Mapping[str, FileState]  # For the next listing
     skipped: Sequence[Skipped]
-    worktrees: frozenset[str]
+    worktrees: frozenset[str]  # All views that still exist; the members of others are dropped
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,7 @@ def require() -> None:
 
 
 def score(rankings: Sequence[Sequence[str]], grades: Sequence[Mapping[str, int]]) -> list[Scores]:
-    """Score one ranking of documents a question (names, best first, none twice) by the grades of the judged ones.
-
-    At least one grade of each question is above 0.
-    """
+    """Score one ranking a question (names, best first, none twice) by the grades of documents, one of them above 0."""
     require()
     import ir_measures
     from ir_measures import RR, Qrel, R, ScoredDoc, nDCG

@@ -1,8 +1,7 @@
 """The self-test: does this installation find a passage by its meaning?
 
 One notebook, each cell a chunk; a question worded unlike its answer, asked through the shipped indexer and the shipped
-search; the same words by keyword as the control. All of it happens in memory, in a collection that nothing else sees,
-so that there is nothing to clean up however it ends.
+search; the same words by keyword as the control. All of it happens in memory.
 """
 
 from __future__ import annotations

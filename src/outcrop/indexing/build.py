@@ -151,7 +151,7 @@ def embed_pending(
     wanted: Filter,
     completion: Completion | None = None,
 ) -> EmbeddingCounts:
-    """Embed passages that have no vector, and then set what that completes; ends early with what was embedded kept."""
+    """Embed passages that have no vector, then store what that completes; what came before an error is kept."""
     counts = EmbeddingCounts()
     pending = store.pending(embedder.space, wanted)
     announce(embedder, len(pending), sum(len(chunking.passage(item.chunk)) for item in pending))

@@ -1,8 +1,4 @@
-"""Corpora: which files a build reads, and which corpus each of their parts belongs to.
-
-Every index has ``code`` and ``docs``, which are built together from everything. A custom corpus is a list of files,
-folders and patterns.
-"""
+"""Corpora: which files a build reads, and which corpus each of their parts belongs to."""
 
 from __future__ import annotations
 

@@ -26,20 +26,20 @@ def read_notes(module: Module) -> Iterator[tuple[str, str, str | None, AddedDoc]
     if ADD_NEWDOC not in "\n".join(module.lines):
         return
     wrappers = {
-        node.name: node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef) and _inside(node)
+        node.name: (node, call)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef) and (call := _inside(node)) is not None
     }
     for node in ast.walk(module.tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue
+        found = None
         if node.func.id == ADD_NEWDOC:
             found = _read(node, {}, None)
         elif node.func.id in wrappers:
-            wrapper = wrappers[node.func.id]
-            given = dict(zip((each.arg for each in wrapper.args.args), node.args, strict=False))
-            call = _inside(wrapper)
-            found = _read(call, given, node) if call is not None else None
-        else:
-            found = None
+            function, call = wrappers[node.func.id]
+            given = dict(zip((each.arg for each in function.args.args), node.args, strict=False))
+            found = _read(call, given, node)
         if found is not None:
             place, name, member, doc = found
             yield place, name, member, AddedDoc(module, doc)

@@ -1,8 +1,7 @@
 """Many repositories in one index: importing peers and installed packages as projects, and keeping them current.
 
-A peer is read where it is, from its own index, and never changed; its vectors come along, so that no model is asked. An
-installed Python package has no index: its public names are read from source and embedded here, which is why it is named
-as a package.
+A peer is read from its own index and never changed; its vectors come along. An installed Python package has no index:
+its public names are read from source and embedded here.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def import_project(
     if name is not None:
         check_project(name)
     wanted = tuple(path.removeprefix("./") for path in paths)
-    return _import_peer(index, peer, name, kind, wanted, progress or _silent)
+    return _import_peer(index, peer, name, kind, wanted, progress or (lambda _: None))
 
 
 def import_package(
@@ -73,13 +72,13 @@ def import_package(
     """
     found = python_package.find(index, package, executable)
     called = check_project(name) if name is not None else found.package.slug
-    return _import_package(index, found, called, "", progress or _silent)
+    return _import_package(index, found, called, "", progress or (lambda _: None))
 
 
 def refresh(index: Index, name: str, *, progress: Report | None = None) -> ProjectReport:
     """Read a project's peer again; only what changed is read."""
     project = project_named(index, name)
-    report = progress or _silent
+    report = progress or (lambda _: None)
     if project.type == PYTHON:
         found = python_package.find(index, project.item, peers.path_of(project.peer))
         # A newer version of a package takes the place of the older, unless the project has a name without a version.
@@ -287,7 +286,3 @@ def _report(
         skipped=tuple(skipped),
         seconds=time.perf_counter() - started,
     )
-
-
-def _silent(_: Progress) -> None:
-    """The default: no progress is reported."""
