@@ -307,7 +307,7 @@ class Index:
         return maintenance.status(self.source, self.store, self.embedder)
 
     def clear(self, *, corpus: str | None = None, space: str | None = None) -> int:
-        """Drop a corpus with its records and all that its builds put in, a space, or everything. Returns bytes freed.
+        """Drop a corpus of this view with its records, a space, or (without arguments) everything. Returns bytes freed.
 
         Raises:
             UsageError: No such corpus or space.

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from typing import TypedDict
 
 from outcrop.core.model import EVERYTHING, Answer, Filter, Hit, Mode
 from outcrop.core.protocols import Embedder, Source, Vector, VectorStore
@@ -79,13 +78,6 @@ class _Run:
     progress: Report
 
 
-class _Scored(TypedDict):
-    """The part of an evaluation that comes from scores."""
-
-    rows: tuple[ResultRow, ...]
-    questions: tuple[AskedQuestion, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class _Measured:
     """One row before it is compared: per task a ranking and the first hit, and whether hits were passed over."""
@@ -134,11 +126,13 @@ def evaluate(
     if Mode.KEYWORD in modes:
         # Words need no embedder; this one is not asked.
         measured.append(_ask(run, Mode.KEYWORD, None, embedders[0].embedder, store))
+    rows, questions = _scored(measured, tasks)
     return Evaluation(
         file=str(judged.file),
         by_file=sum(not task.by_passage for task in tasks),
         by_passage=sum(task.by_passage for task in tasks),
-        **_scored(measured, tasks),
+        rows=tuple(rows),
+        questions=tuple(questions),
         missing=tuple(missing),
         left_out=tuple(left_out),
         without_answer=judged.without_answer,
@@ -267,7 +261,7 @@ def document_name(number: int) -> str:
     return f"target {number}"
 
 
-def _scored(measured: Sequence[_Measured], tasks: Sequence[_Task]) -> _Scored:
+def _scored(measured: Sequence[_Measured], tasks: Sequence[_Task]) -> tuple[list[ResultRow], list[AskedQuestion]]:
     grades = [{document_name(at): target.grade for at, target in enumerate(task.targets)} for task in tasks]
     scores = [metrics.score(each.rankings, grades) for each in measured]
     first = [each.ndcg for each in scores[0]] if scores else []
@@ -296,7 +290,7 @@ def _scored(measured: Sequence[_Measured], tasks: Sequence[_Task]) -> _Scored:
         )
         for at, task in enumerate(tasks)
     ]
-    return {"rows": tuple(rows), "questions": tuple(questions)}
+    return rows, questions
 
 
 def _places(ranking: Sequence[str], targets: int) -> tuple[int | None, ...]:
