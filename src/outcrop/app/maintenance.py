@@ -20,7 +20,7 @@ from outcrop.stores.sqlite.store import SqliteStore
 
 
 def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
-    """What is indexed, and whether it is current. Sends nothing, loads no model."""
+    """Sends nothing, loads no model."""
     # Imported here: a search does not ask which process keeps the index current.
     from outcrop.app import watch_lock
 
@@ -56,11 +56,7 @@ def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
 
 
 def clear(store: SqliteStore, corpus: str | None, space: str | None, *, named: bool) -> int:
-    """Drop a corpus of this view, the vectors of a space, or (without either) everything. Returns bytes freed on disk.
-
-    Args:
-        named: Whether the user gave the path of the index; it may then be a file of anything.
-    """
+    """As :meth:`Index.clear`; where the user gave the path of the index (``named``), it may be a file of anything."""
     before = store.size()
     if corpus is None and space is None:
         _drop(store, named)

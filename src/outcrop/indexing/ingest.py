@@ -42,21 +42,14 @@ Report = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """What the store holds now.
-
-    Attributes:
-        placed: The refs of what is indexed, as they were read.
-        added: Hashes of artifacts that are new or were cut again.
-        reused: New chunks whose vector was already there.
-        removed: Artifacts that are gone from this build's corpora.
-    """
+    """What the store holds now."""
 
     listing: Listing
-    placed: Sequence[Ref]
+    placed: Sequence[Ref]  # The refs of what is indexed, as they were read
     skipped: Sequence[Skipped]
-    added: frozenset[str]
-    reused: int
-    removed: int
+    added: frozenset[str]  # Hashes of artifacts that are new or were cut again
+    reused: int  # New chunks whose vector was already there
+    removed: int  # Artifacts that are gone from this build's corpora
 
 
 class Cutter:
@@ -106,10 +99,7 @@ class Cutter:
 def ingest(
     source: Source, store: ChunkWriter, space: Space, report: Report, cutter: Cutter, scope: Scope = WHOLE
 ) -> Ingested:
-    """Make this view of the store hold what its source holds; the caller has the write lock.
-
-    The space is the one that is searched from now on.
-    """
+    """Make this view of the store hold and search what its source holds; the caller has the write lock."""
     report(Progress("listing", 0, 0))
     listing = source.artifacts(store.seen())
     known = dict(store.known())

@@ -19,10 +19,7 @@ from outcrop.indexing.ingest import digest
 
 
 def upsert(records: Sequence[Record], corpus: str, store: ChunkWriter, embedder: Embedder) -> UpsertReport:
-    """Store records of a corpus; those of the same id are replaced, those that are stored word for word are left alone.
-
-    Of two with the same id the last one counts. From now on the embedder's space is the one that is searched.
-    """
+    """Of two records with the same id the last one counts. The embedder's space is searched from now on."""
     started = time.perf_counter()
     entries = {record.id: _entry(record, place) for place, record in enumerate(records)}
     with store.writing():
@@ -43,7 +40,6 @@ def upsert(records: Sequence[Record], corpus: str, store: ChunkWriter, embedder:
 
 
 def remove(ids: Collection[str], corpus: str, store: ChunkWriter) -> int:
-    """Remove records by their ids; returns how many of them were there."""
     if not ids or not store.exists:
         return 0
     with store.writing():

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from outcrop import chunking
 from outcrop.core.model import Chunk, Filter, Kind, MediaNote, Part, Space
-from outcrop.core.rows import ArtifactKey, Embedded, Passage, PassageRef, Pending
+from outcrop.core.rows import ArtifactKey, Digested, Embedded, Passage, PassageRef
 from outcrop.core.vectors import from_bytes
 from outcrop.errors import FormatError, StoreDamaged
 from outcrop.stores.sqlite import upserts
@@ -144,7 +144,7 @@ def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
         yield items[start : start + MAX_ROWS]
 
 
-def pending(database: sqlite3.Connection, space: Space, chosen: frozenset[int] | None) -> Sequence[Pending]:
+def pending(database: sqlite3.Connection, space: Space, chosen: frozenset[int] | None) -> Sequence[Digested]:
     """Distinct chunks without a vector in a space, in index order; of these ids only where some are chosen."""
     rows = database.execute(
         f"SELECT id, digest, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
@@ -152,10 +152,10 @@ def pending(database: sqlite3.Connection, space: Space, chosen: frozenset[int] |
         " ORDER BY id",
         (space.model,),
     )
-    found: dict[bytes, Pending] = {}
+    found: dict[bytes, Digested] = {}
     for chunk_id, digest, *columns in rows:
         if digest not in found and (chosen is None or chunk_id in chosen):
-            found[digest] = Pending(digest, stored_chunk(columns))
+            found[digest] = Digested(stored_chunk(columns), digest)
     return list(found.values())
 
 

@@ -14,6 +14,8 @@ from outcrop.core.reports import CollectionStatus, SpaceStatus
 from outcrop.core.rows import (
     DEFAULT_BUILDERS,
     ArtifactKey,
+    Completion,
+    Digested,
     Embedded,
     Entry,
     InventoryRow,
@@ -21,7 +23,6 @@ from outcrop.core.rows import (
     Names,
     Passage,
     PassageRef,
-    Pending,
     RecordEntry,
     Replaced,
     ScoredChunk,
@@ -158,12 +159,7 @@ class SqliteStore(ProjectTables):
 
     @override
     def add_vectors(
-        self,
-        space: Space,
-        digests: Sequence[bytes],
-        vectors: Matrix,
-        revision: str | None = None,
-        builders: Sequence[str] = DEFAULT_BUILDERS,
+        self, space: Space, digests: Sequence[bytes], vectors: Matrix, completion: Completion | None = None
     ) -> None:
         with self._reading(create=True) as database:
             placed = writer.place_vectors(database, space, digests, vectors)
@@ -172,8 +168,8 @@ class SqliteStore(ProjectTables):
                     placed = writer.place_vectors(database, space, digests, vectors)
                 count_change(database)
                 writer.add_vectors(database, placed.rows)
-                if revision is not None:
-                    writer.finish(database, self.worktree, revision, builders)
+                if completion is not None:
+                    writer.finish(database, self.worktree, completion.revision, completion.builders)
 
     @override
     def finish(self, revision: str, builders: Sequence[str] = DEFAULT_BUILDERS) -> None:
@@ -312,7 +308,7 @@ class SqliteStore(ProjectTables):
             return meta(database, "interrupted") == "yes"
 
     @override
-    def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[Pending]:
+    def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[Digested]:
         with self._view(where) as (database, visible):
             return passages.pending(database, space, _as_set(visible))
 
