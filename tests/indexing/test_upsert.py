@@ -61,6 +61,14 @@ def hits(index: outcrop.Index, query: str, **more: Any) -> list[outcrop.Hit]:
     return list(index.search(query, mode="keyword", **more).hits)
 
 
+def test_metadata_may_hold_what_is_no_unicode(opened: Opener) -> None:
+    odd = Record("p1", "Plum jam keeps.", metadata={"name": "a\ud800b", "ü": "\U0001f600"})
+    with opened() as index:
+        assert index.upsert([odd]).added == 1
+        assert index.upsert([odd]).unchanged == 1
+        assert hits(index, "plum")[0].record == RecordNote("p1", odd.metadata)
+
+
 def test_a_record_is_found_with_everything_that_the_caller_said_of_it(opened: Opener) -> None:
     with opened() as index:
         report = index.upsert([PLUM, LEEK])

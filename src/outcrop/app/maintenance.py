@@ -109,9 +109,12 @@ def _drop(store: SqliteStore, named: bool) -> None:
     if not store.path.exists():
         return
     if store.is_shared:
-        if store.exists:
-            with store.writing():
-                store.clear()
+        try:
+            if store.exists:
+                with store.writing():
+                    store.clear()
+        except (SchemaTooNew, StoreDamaged):
+            store.remove()
         return
     if named and not _is_ours(store):
         # A path that the user gave may be any file; only an index is ours to delete.

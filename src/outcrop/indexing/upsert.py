@@ -60,6 +60,8 @@ def _entry(record: Record, place: int) -> RecordEntry:
         metadata = json.dumps(record.metadata, ensure_ascii=False, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{where}.metadata is not JSON ({error})", "It takes an object of plain values") from None
+    # SQLite takes no lone surrogate, and JSON has an escape for it.
+    metadata = metadata.encode("utf-8", "backslashreplace").decode()
     # A file that begins with a zero byte is no text, so no artifact of a source has this hash.
     key = hashlib.sha3_256(f"\0{record.id}\0{record.text}".encode("utf-8", "surrogatepass")).hexdigest()
     # A record is one text, whatever its path ends in.

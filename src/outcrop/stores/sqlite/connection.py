@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 
@@ -43,6 +44,7 @@ WRITING_CACHE = 65536
 # For a write into a shared database: a cache that spills locks its readers out until the commit.
 SHARED_CACHE = 262144
 
+_REBUILD = "Make it again from the source: outcrop rebuild"
 _ERRORS = ErrorClasses(locked=StoreLocked, denied=StoreFull, damaged=StoreDamaged, other=StoreError)
 
 
@@ -118,6 +120,18 @@ def _refuse_truncated(database: sqlite3.Connection, path: Path) -> None:
         raise sqlite3.DatabaseError("the end of the file is missing")
 
 
+def drop_tables(path: Path) -> None:
+    """Drop our tables, whatever is in them, from another program's database."""
+    with closing(_connection(path, "mode=rw")) as database, transaction(database, shared=True):
+        # The keyword index first: it takes its own tables along.
+        names = database.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'fx_vec_*'"
+            " ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC"
+        ).fetchall()
+        for (name,) in names:
+            database.execute(f"DROP TABLE IF EXISTS {name}")
+
+
 def prepare_for_build(database: sqlite3.Connection, shared: bool) -> None:
     database.execute(f"PRAGMA cache_size = -{SHARED_CACHE if shared else WRITING_CACHE}")
     if shared:
@@ -138,12 +152,12 @@ def _connection(path: Path, options: str) -> sqlite3.Connection:
 
 
 def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, shared: bool, read_only: bool) -> None:
-    version = _schema_version(database)
+    version = _schema_version(database, path)
     if version is None:
         if not create:
             raise IndexMissing(f"there is no index in {path}", "Run: outcrop index")
         with transaction(database, shared):
-            if _schema_version(database) is None:
+            if _schema_version(database, path) is None:
                 _create_schema(database)
         return
     if version > SCHEMA_VERSION:
@@ -156,12 +170,13 @@ def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, share
             f"the index at {path} was written by an older Outcrop (schema {version}, this one has {SCHEMA_VERSION})",
             "Update the index there: outcrop index",
         )
-    while version < SCHEMA_VERSION:
+    if version < SCHEMA_VERSION:
         with transaction(database, shared):
-            for statement in _statements(MIGRATIONS[version]):
-                database.execute(statement)
-            version += 1
-            set_meta(database, "schema", str(version))
+            # Read again: another process may have been faster.
+            for outdated in range(_schema_version(database, path) or version, SCHEMA_VERSION):
+                for statement in _statements(MIGRATIONS[outdated]):
+                    database.execute(statement)
+            set_meta(database, "schema", str(SCHEMA_VERSION))
 
 
 def _create_schema(database: sqlite3.Connection) -> None:
@@ -173,11 +188,13 @@ def _create_schema(database: sqlite3.Connection) -> None:
     set_meta(database, "changes", str(time.time_ns()))
 
 
-def _schema_version(database: sqlite3.Connection) -> int | None:
+def _schema_version(database: sqlite3.Connection, path: Path) -> int | None:
     if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'fx_vec_meta'").fetchone():
         return None
     value = meta(database, "schema")
-    return int(value) if value else None
+    if value is None or not re.fullmatch(r"[1-9]\d{0,8}", value, re.ASCII):
+        raise StoreDamaged(f"the index at {path} has no schema {value!r}", _REBUILD)
+    return int(value)
 
 
 def create_statement(table: str) -> str:
@@ -243,9 +260,7 @@ def count_change(database: sqlite3.Connection) -> None:
 @contextmanager
 def explained(path: Path, shared: bool = False) -> Iterator[None]:
     """Turn SQLite's and the file system's errors into ours, naming the file."""
-    repair = "Look at: fossil test-integrity, and restore a copy"
-    if not shared:
-        repair = "Make it again from the source: outcrop rebuild"
+    repair = "Look at: fossil test-integrity, and restore a copy" if shared else _REBUILD
     try:
         with translated(f"the index at {path}", _ERRORS, repair):
             yield

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from outcrop.errors import IndexMissing, StoreDamaged, StoreLocked
+from outcrop.errors import IndexMissing, StoreLocked
 from outcrop.stores.sqlite import keywords
 from outcrop.stores.sqlite.connection import (
     connect,
     connect_in_memory,
     count_change,
+    drop_tables,
     explained,
     meta,
     prepare_for_build,
@@ -172,14 +173,15 @@ class DatabaseFile:
             self.database = None
 
     def remove(self) -> None:
-        """Delete our own file, whatever state it is in, with what belongs to it, and its folder when empty."""
-        if self.shared:
-            raise StoreDamaged(
-                f"{self.path} is damaged, and was left alone since it holds more than an index",
-                "Look at: fossil test-integrity, and restore a copy",
-            )
+        """Delete our own file, whatever state it is in, with what belongs to it, and its folder when empty.
+
+        From a shared database only our tables go.
+        """
         self.close()
-        with self._locked(), explained(self.path):
+        with self._locked(), explained(self.path, self.shared):
+            if self.shared:
+                drop_tables(self.path)
+                return
             for suffix in ("", "-wal", "-shm"):
                 self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
         with suppress(OSError):
