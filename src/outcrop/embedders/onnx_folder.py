@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from outcrop.config.settings import Settings
 from outcrop.core.protocols import Vector, override
 from outcrop.embedders import model_folder
 from outcrop.embedders.base import InProcessEmbedder
-from outcrop.embedders.known_models import ModelOptions, plan_from_profile
+from outcrop.embedders.known_models import plan_from_profile
 from outcrop.embedders.local.parallel import map_threaded, usable_cpus
 from outcrop.embedders.local.session import Session
 from outcrop.embedders.truncate import sanitize
@@ -36,7 +37,7 @@ class _Model:
 class FolderEmbedder(InProcessEmbedder):
     """Implements the ``Embedder`` port."""
 
-    def __init__(self, model: str, options: ModelOptions) -> None:
+    def __init__(self, model: str, options: Settings) -> None:
         self._folder = model_folder.read_model_folder(model)
         if self._folder.graph is None:
             raise BadConfig(
