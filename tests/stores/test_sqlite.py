@@ -133,7 +133,7 @@ def test_from_a_shared_database_only_our_tables_are_removed(path: Path) -> None:
         store = SqliteStore(path, shared=True)
         with pytest.raises(StoreDamaged, match="outcrop rebuild"):
             store.state()
-        store.remove()
+        store.file.remove()
         assert not store.exists
         assert database.execute("SELECT name FROM sqlite_master").fetchall() == [("other",)]
 
@@ -156,7 +156,7 @@ def test_a_damaged_file_says_how_to_make_it_again(path: Path, damage: str) -> No
     store = SqliteStore(path)
     with pytest.raises(StoreDamaged, match="outcrop rebuild"):
         store.nearest(np.float32([0.6, 0.8]), 3, Filter())
-    store.remove()
+    store.file.remove()
     assert not path.exists()
     fill(path)
 
@@ -237,14 +237,14 @@ def test_a_killed_writer_blocks_no_other(path: Path) -> None:
     try:
         assert ready.wait(30)
         store = SqliteStore(path)
-        assert store.is_being_written()
+        assert store.file.is_being_written()
         with pytest.raises(StoreLocked), store.writing():
             pass
         assert len(store.nearest(np.float32([0.6, 0.8]), 9, Filter())) == 3
     finally:
         os.kill(process.pid or 0, signal.SIGKILL)
         process.join()
-    assert not store.is_being_written()
+    assert not store.file.is_being_written()
     with store.writing():
         pass
     store.close()

@@ -52,7 +52,6 @@ class InProcessEmbedder(PlannedEmbedder):
         return self._model is not None
 
     def load(self) -> Any:
-        """Load the model now, unless it is loaded."""
         with self._loading:
             if self._model is None:
                 self._model = self._open()

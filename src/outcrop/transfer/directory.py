@@ -93,7 +93,6 @@ class DirectoryTransfer(TransferStore):
         return TransferCounts(len(fresh), len(gone))
 
     def _prepare(self) -> None:
-        """Make the folder, unless it is used for something else, and clear it of abandoned files."""
         self._check_own()
         self._vec.mkdir(parents=True, exist_ok=True)
         for left in self._vec.glob(f"{_PARTIAL}*"):

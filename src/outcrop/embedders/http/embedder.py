@@ -90,7 +90,6 @@ class HttpEmbedder(PlannedEmbedder):
         return super().max_tokens - tokenizer.count(self._plan.profile.passage)
 
     def authorize(self, route: Route) -> None:
-        """Allow requests along this route, and no longer along another."""
         self._client.authorize(route)
 
     @override
@@ -187,7 +186,6 @@ class HttpEmbedder(PlannedEmbedder):
         )
 
     def _request(self, texts: Sequence[str], policy: RetryPolicy, group: RequestGroup) -> Matrix:
-        """One request, repeated where that can help."""
         request = self._dialect.request(texts)
         if self._plan.ask_dim is not None:
             request["dimensions"] = self._plan.ask_dim

@@ -79,7 +79,6 @@ def connect(path: Path, create: bool, shared: bool = False, read_only: bool = Fa
 
 
 def connect_in_memory() -> sqlite3.Connection:
-    """An empty database that lives as long as its connection."""
     database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     _create_schema(database)
     return database
@@ -198,7 +197,6 @@ def _schema_version(database: sqlite3.Connection, path: Path) -> int | None:
 
 
 def create_statement(table: str) -> str:
-    """The SQL that makes one of our tables."""
     return next(
         statement for statement in _statements(_schema()) if f" {table} " in statement or f" {table}(" in statement
     )
@@ -219,7 +217,6 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def meta(database: sqlite3.Connection, key: str) -> str | None:
-    """A value of the key-value table, or None."""
     row = database.execute("SELECT value FROM fx_vec_meta WHERE key = ?", (key,)).fetchone()
     return None if row is None else str(row[0])
 

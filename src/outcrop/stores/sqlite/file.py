@@ -88,7 +88,6 @@ class DatabaseFile:
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
-        """One write transaction."""
         with self.reading(create=True) as database, transaction(database, self.shared):
             count_change(database)
             yield database
@@ -144,6 +143,7 @@ class DatabaseFile:
         return bool(free > MIN_FREE_PAGES and free > MIN_FREE_SHARE * pages)
 
     def is_being_written(self) -> bool:
+        """Whether another process is building right now."""
         lock_path = self.beside(".lock")
         if not lock_path.exists():
             return False

@@ -33,7 +33,7 @@ from outcrop.core.rows import (
 )
 from outcrop.errors import IndexMissing
 from outcrop.stores.sqlite import filters, inventory, keywords, membership, passages, upserts, writer
-from outcrop.stores.sqlite.connection import copy_tables, count_change, meta, transaction
+from outcrop.stores.sqlite.connection import copy_tables, count_change, meta, moment, transaction
 from outcrop.stores.sqlite.file import DatabaseFile
 from outcrop.stores.sqlite.filters import EVERYWHERE
 from outcrop.stores.sqlite.matrix import VectorCache
@@ -83,18 +83,10 @@ class SqliteStore(ProjectTables):
     def writing(self) -> AbstractContextManager[None]:
         return self.file.write_lock()
 
-    def is_being_written(self) -> bool:
-        """Whether another process is building right now."""
-        return self.file.is_being_written()
-
     @override
     def close(self) -> None:
         self.file.close()
         self._vectors, self._filters = VectorCache(), filters.FilterCache(self.worktree)
-
-    def remove(self) -> None:
-        """Delete a database file of our own that cannot be read any more, with everything that belongs to it."""
-        self.file.remove()
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -166,12 +158,14 @@ class SqliteStore(ProjectTables):
         builders: Sequence[str] = DEFAULT_BUILDERS,
     ) -> None:
         with self._reading(create=True) as database:
-            placed = writer.place_vectors(database, space, digests, vectors)
+            # Outside of the transaction, which is then short; and again where the tables changed meanwhile.
+            before = moment(database)
+            rows = writer.place_vectors(database, space, digests, vectors)
             with transaction(database, self.is_shared):
-                if meta(database, "changes") != placed.changes:
-                    placed = writer.place_vectors(database, space, digests, vectors)
+                if moment(database) != before:
+                    rows = writer.place_vectors(database, space, digests, vectors)
                 count_change(database)
-                writer.add_vectors(database, placed.rows)
+                writer.add_vectors(database, rows)
                 if revision is not None:
                     writer.finish(database, self.worktree, revision, builders)
 
@@ -189,7 +183,10 @@ class SqliteStore(ProjectTables):
             scaled, bad = writer.find_denormalised(database)
         if scaled or bad:
             with self.file.changing() as database:
-                writer.rewrite_vectors(database, scaled, bad)
+                database.executemany("UPDATE fx_vec_embedding SET v = ? WHERE rowid = ?", scaled)
+                database.executemany("DELETE FROM fx_vec_embedding WHERE rowid = ?", bad)
+                if bad:
+                    database.execute("DELETE FROM fx_vec_built")
         return len(scaled), len(bad)
 
     def holds_others(self) -> bool:
@@ -402,7 +399,6 @@ class SqliteStore(ProjectTables):
             return passages.refs(database, self.worktree, _as_set(visible))
 
     def text_of(self, artifact: ArtifactKey) -> tuple[str, str]:
-        """The text of an artifact as far as its passages hold it, every line in its place, and its format."""
         with self.file.snapshot() as database:
             return passages.text_of(database, artifact)
 

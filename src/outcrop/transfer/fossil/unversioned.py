@@ -160,7 +160,6 @@ def _select(
 
 
 def _contents(database: sqlite3.Connection, names: Sequence[str]) -> list[tuple[str, bytes | Skipped]]:
-    """Some of the files by name, in name order."""
     marks = ", ".join("?" * len(names))
     found = _select(database, "name, hash, sz, encoding, content", f"name IN ({marks}) ORDER BY name", names)
     # An empty file that came by sync has no content at all.
@@ -184,7 +183,6 @@ def _receive(database: sqlite3.Connection) -> int:
 
 
 def _algorithm(database: sqlite3.Connection) -> str:
-    """The hash by which this repository names new content."""
     policy = read_setting(database, "hash-policy")
     if policy is not None:
         return "sha3_256" if int(policy) >= _POLICY_SHA3 else "sha1"
