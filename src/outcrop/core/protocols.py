@@ -14,8 +14,10 @@ from outcrop.core.model import EVERYTHING, Artifact, FileState, Filter, Kind, Li
 from outcrop.core.reports import CollectionStatus, ProjectStatus, SpaceStatus
 from outcrop.core.rows import (
     DEFAULT_BUILDERS,
+    BuildResult,
     Embedded,
     Entry,
+    Finished,
     InventoryRow,
     Member,
     Names,
@@ -290,18 +292,13 @@ class ChunkWriter(IndexState, Protocol):
         """Which of these digests have a vector in that space already."""
 
     def add_vectors(
-        self,
-        space: Space,
-        digests: Sequence[bytes],
-        vectors: Matrix,
-        revision: str | None = None,
-        builders: Sequence[str] = DEFAULT_BUILDERS,
+        self, space: Space, digests: Sequence[bytes], vectors: Matrix, finished: Finished | None = None
     ) -> None:
         """Store a vector for every chunk that has one of these digests, in one transaction.
 
         Args:
             vectors: float32 ``[len(digests), dim]``, L2-normalised.
-            revision: Also do what :meth:`finish` does, in the same transaction.
+            finished: Also do what :meth:`finish` does with these, in the same transaction.
         """
 
     def copy_in(
@@ -365,24 +362,10 @@ class Publisher(Protocol):
             BlobError: The note beside the blobs is damaged.
         """
 
-    def publish(
-        self,
-        hashes: Collection[str],
-        changed: Collection[str],
-        space: Space,
-        revision: str,
-        before: str | None,
-        has_new_vectors: bool,
-        on_start: Callable[[], None],
-    ) -> TransferCounts:
-        """Share these artifacts at a revision, and withdraw the rest. Does nothing where that is so already.
+    def publish(self, built: BuildResult, on_start: Callable[[], None]) -> TransferCounts:
+        """Share what was built, and withdraw the rest. Does nothing where that is so already.
 
         Args:
-            hashes: Everything that the build indexed.
-            changed: Those that it cut anew.
-            revision: What the index is complete at now.
-            before: What it was complete at before the build; None when that is not known.
-            has_new_vectors: Whether the build embedded anything.
             on_start: Called before anything is written.
 
         Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,6 +104,24 @@ class View:
     seen: Mapping[str, FileState]
     skipped: Sequence[Skipped]
     worktrees: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """What a build made, for others to get.
+
+    Attributes:
+        hashes: Artifacts that it indexed.
+        changed: Those that it cut anew.
+        revision: What the index is complete at now, and ``before`` the build; None when that is not known.
+    """
+
+    space: Space
+    hashes: Collection[str]
+    changed: Collection[str]
+    revision: str
+    before: str | None
+    has_new_vectors: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +274,9 @@ class TransferCounts:
 
 # Project and hash.
 ArtifactKey = tuple[str, str]
+
+# A revision, and the corpora whose builds are complete at it.
+Finished = tuple[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from outcrop import chunking
 from outcrop.core.model import Filter, Skipped
 from outcrop.core.protocols import ChunkWriter, Embedder, Matrix, Publisher, Source
 from outcrop.core.reports import BuildReport, Plan, Progress
-from outcrop.core.rows import DEFAULT_BUILDERS, Pending, StoredArtifact, TransferCounts
+from outcrop.core.rows import DEFAULT_BUILDERS, BuildResult, Pending, StoredArtifact, TransferCounts
 from outcrop.embedders.http.consent import announce
 from outcrop.errors import EmbedderError
 from outcrop.indexing import ingest
@@ -83,15 +83,8 @@ def build(
             raise
         moved = TransferCounts(0, 0)
         if publisher is not None:
-            moved = publisher.publish(
-                hashes,
-                done.added,
-                space,
-                revision,
-                before,
-                has_new_vectors=counts.embedded > 0,
-                on_start=lambda: report(Progress("writing", 0, 0)),
-            )
+            built = BuildResult(space, hashes, done.added, revision, before, has_new_vectors=counts.embedded > 0)
+            moved = publisher.publish(built, on_start=lambda: report(Progress("writing", 0, 0)))
         embedded, chunks = store.progress(space, scope.filter)
     return BuildReport(
         revision=revision,
@@ -176,7 +169,8 @@ def embed_pending(
 
     def flush(revision: str | None = None) -> None:
         if digests:
-            store.add_vectors(embedder.space, digests, np.concatenate(vectors), revision, builders)
+            finished = None if revision is None else (revision, builders)
+            store.add_vectors(embedder.space, digests, np.concatenate(vectors), finished)
             digests.clear()
             vectors.clear()
         elif revision is not None:

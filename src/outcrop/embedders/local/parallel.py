@@ -22,5 +22,8 @@ def map_threaded(function: Callable[[str], Any], texts: Sequence[str], threads: 
     workers = min(threads, len(texts))
     if workers == 1:
         return list(map(function, texts))
-    with ThreadPoolExecutor(workers, "embed") as pool:
+    pool = ThreadPoolExecutor(workers, "embed")
+    try:
         return list(pool.map(function, texts))
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -49,13 +49,10 @@ _ERRORS = ErrorClasses(locked=StoreLocked, denied=StoreFull, damaged=StoreDamage
 
 
 def connect(path: Path, create: bool, shared: bool = False, read_only: bool = False) -> sqlite3.Connection:
-    """Open the database that the index is in.
+    """Open the database that the index is in; ``shared`` and ``read_only`` as of ``DatabaseFile``.
 
     Args:
-        path: The database file.
-        create: Make it, and its folder, when it is not there.
-        shared: Another program owns it and decides on its journal and its pages; only our tables are made.
-        read_only: It is another repository's: nothing in it is changed, so that an older schema cannot be upgraded.
+        create: Make it, and its folder, when it is not there; of a shared one, our tables.
     """
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a database file", "Name a file")

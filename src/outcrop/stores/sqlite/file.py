@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from outcrop.errors import IndexMissing, StoreLocked
+from outcrop.errors import IndexMissing, StoreFull, StoreLocked
 from outcrop.stores.sqlite import keywords
 from outcrop.stores.sqlite.connection import (
     connect,
@@ -144,19 +144,16 @@ class DatabaseFile:
 
     def is_being_written(self) -> bool:
         """Whether another process is building right now."""
-        lock_path = self.beside(".lock")
-        if not lock_path.exists():
+        if not self.beside(".lock").exists():
             return False
-        from filelock import FileLock, Timeout
-
-        try:
-            with FileLock(lock_path, timeout=0):
-                return False
-        except Timeout:
-            return True
-        except OSError:
-            # A folder that this user may not write says nothing of who else writes in it.
-            return False
+        # A folder that this user may not write says nothing of who else writes in it.
+        with suppress(StoreFull):
+            try:
+                with self._locked():
+                    return False
+            except StoreLocked:
+                return True
+        return False
 
     def shrink(self) -> None:
         """Give free pages back to the disk, except in a shared database."""

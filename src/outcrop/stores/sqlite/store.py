@@ -16,6 +16,7 @@ from outcrop.core.rows import (
     ArtifactKey,
     Embedded,
     Entry,
+    Finished,
     InventoryRow,
     Member,
     Names,
@@ -44,10 +45,8 @@ class SqliteStore(ProjectTables):
     """Implements :class:`outcrop.core.protocols.VectorStore`.
 
     Args:
-        path: The database file. Reading never creates it. None keeps everything in memory, for this process only.
+        path: As for ``DatabaseFile``, like ``shared`` and ``read_only``.
         worktree: The view of the source that this store object reads and writes.
-        shared: Another program owns the file, as Fossil does its repository.
-        read_only: The file is another repository's, and nothing in it is changed.
     """
 
     def __init__(self, path: Path | None, worktree: str = "", shared: bool = False, *, read_only: bool = False) -> None:
@@ -150,12 +149,7 @@ class SqliteStore(ProjectTables):
 
     @override
     def add_vectors(
-        self,
-        space: Space,
-        digests: Sequence[bytes],
-        vectors: Matrix,
-        revision: str | None = None,
-        builders: Sequence[str] = DEFAULT_BUILDERS,
+        self, space: Space, digests: Sequence[bytes], vectors: Matrix, finished: Finished | None = None
     ) -> None:
         with self._reading(create=True) as database:
             # Outside of the transaction, which is then short; and again where the tables changed meanwhile.
@@ -166,8 +160,8 @@ class SqliteStore(ProjectTables):
                     rows = writer.place_vectors(database, space, digests, vectors)
                 count_change(database)
                 writer.add_vectors(database, rows)
-                if revision is not None:
-                    writer.finish(database, self.worktree, revision, builders)
+                if finished is not None:
+                    writer.finish(database, self.worktree, *finished)
 
     @override
     def finish(self, revision: str, builders: Sequence[str] = DEFAULT_BUILDERS) -> None:
