@@ -10,30 +10,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from outcrop.core import rows
 from outcrop.core.model import EVERYTHING, Artifact, FileState, Filter, Kind, Listing, Ref, Skipped, Space
 from outcrop.core.reports import CollectionStatus, ProjectStatus, SpaceStatus
-from outcrop.core.rows import (
-    DEFAULT_BUILDERS,
-    BuildResult,
-    Embedded,
-    Entry,
-    Finished,
-    InventoryRow,
-    Member,
-    Names,
-    Passage,
-    Pending,
-    Project,
-    RecordEntry,
-    Replaced,
-    ScoredChunk,
-    State,
-    StoredArtifact,
-    TransferCounts,
-    Upserted,
-    View,
-    Written,
-)
 
 if TYPE_CHECKING:
     from typing_extensions import override as override
@@ -49,6 +28,9 @@ Matrix = npt.NDArray[np.float32]
 
 # float32 ``[dim]``, L2-normalised.
 Vector = npt.NDArray[np.float32]
+
+# A revision, and the corpora whose builds are complete at it.
+Finished = tuple[str, Sequence[str]]
 
 
 class Source(Protocol):
@@ -154,7 +136,7 @@ class IndexState(Protocol):
     def snapshot(self) -> AbstractContextManager[None]:
         """Reads inside see one moment of the store."""
 
-    def state(self) -> State | None:
+    def state(self) -> rows.State | None:
         """The space that is searched, or None before the first build."""
 
     def seen(self) -> Mapping[str, FileState]:
@@ -178,10 +160,10 @@ class IndexState(Protocol):
     def skipped(self) -> Sequence[Skipped]:
         """What this view's last build left out."""
 
-    def members(self, builder: str | None = None) -> Sequence[Member]:
+    def members(self, builder: str | None = None) -> Sequence[rows.Member]:
         """What the last build of a corpus, or of each of them, put into this view."""
 
-    def known(self, project: str = "") -> Mapping[str, StoredArtifact]:
+    def known(self, project: str = "") -> Mapping[str, rows.StoredArtifact]:
         """Per hash, what is stored of the artifacts of this source, or of an imported project."""
 
     def close(self) -> None:
@@ -191,13 +173,13 @@ class IndexState(Protocol):
 class ChunkIndex(IndexState, Protocol):
     """What a search reads: chunks, vectors and words of one view."""
 
-    def names(self) -> Names:
+    def names(self) -> rows.Names:
         """What filters may name."""
 
-    def nearest(self, query: Vector, k: int, where: Filter) -> Sequence[ScoredChunk]:
+    def nearest(self, query: Vector, k: int, where: Filter) -> Sequence[rows.ScoredChunk]:
         """The chunks of the searched space nearest to the query, best first, exact."""
 
-    def keyword(self, terms: Sequence[str], k: int, where: Filter) -> Sequence[ScoredChunk]:
+    def keyword(self, terms: Sequence[str], k: int, where: Filter) -> Sequence[rows.ScoredChunk]:
         """The chunks that hold any of the terms, best first."""
 
     def defining(self, name: str, k: int, where: Filter) -> Sequence[int]:
@@ -217,14 +199,14 @@ class ChunkIndex(IndexState, Protocol):
     def vectors(self, ids: Sequence[int]) -> Mapping[int, Vector]:
         """Vectors of chunks in the searched space, where there are any."""
 
-    def passages(self, ids: Sequence[int], where: Filter) -> Mapping[int, Passage]:
+    def passages(self, ids: Sequence[int], where: Filter) -> Mapping[int, rows.Passage]:
         """Chunks by id; ids that are gone are missing."""
 
 
 class Inventory(IndexState, Protocol):
     """What status and catalog read: how much of what one view holds."""
 
-    def projects(self) -> Sequence[Project]:
+    def projects(self) -> Sequence[rows.Project]:
         """What was imported from peers, by name."""
 
     def project_statuses(self) -> Sequence[ProjectStatus]:
@@ -239,7 +221,7 @@ class Inventory(IndexState, Protocol):
     def collections(self) -> Sequence[CollectionStatus]:
         """One line a corpus of this view."""
 
-    def holdings(self) -> Sequence[InventoryRow]:
+    def holdings(self) -> Sequence[rows.InventoryRow]:
         """Every artifact of this view at each of its places, with how much is stored of it."""
 
     def spaces(self) -> Sequence[SpaceStatus]:
@@ -266,17 +248,19 @@ class ChunkWriter(IndexState, Protocol):
     def set_space(self, space: Space) -> None:
         """Search this space from now on. No revision counts as built any more when the space changed."""
 
-    def write(self, entries: Sequence[Entry], space: Space | None = None, view: View | None = None) -> Written:
+    def write(
+        self, entries: Sequence[rows.Entry], space: Space | None = None, view: rows.View | None = None
+    ) -> rows.Written:
         """Store artifacts with their chunks. A chunk whose digest has a vector already reuses it.
 
         With a space it does what :meth:`set_space` does before, with a view what :meth:`replace` does at the end. In a
         shared database it is several short transactions, each of whole artifacts, which no view names before the last.
         """
 
-    def replace(self, view: View) -> Replaced:
+    def replace(self, view: rows.View) -> rows.Replaced:
         """Set what belongs to this view; drop artifacts that no view names any more. One transaction."""
 
-    def upsert(self, corpus: str, records: Sequence[RecordEntry], space: Space) -> Upserted:
+    def upsert(self, corpus: str, records: Sequence[rows.RecordEntry], space: Space) -> rows.Upserted:
         """Write records of a caller, which every view sees and no build prunes; one of the same id is replaced.
 
         A record that is stored word for word is left alone. From now on that space is searched.
@@ -285,7 +269,7 @@ class ChunkWriter(IndexState, Protocol):
     def remove_records(self, corpus: str, ids: Sequence[str]) -> int:
         """Remove records; returns how many of them were there."""
 
-    def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[Pending]:
+    def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[rows.Pending]:
         """Distinct passages of this view that have no vector in that space, in index order."""
 
     def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
@@ -302,8 +286,8 @@ class ChunkWriter(IndexState, Protocol):
         """
 
     def copy_in(
-        self, project: str, entries: Sequence[Entry], space: Space, digests: Sequence[bytes], vectors: Matrix
-    ) -> Written:
+        self, project: str, entries: Sequence[rows.Entry], space: Space, digests: Sequence[bytes], vectors: Matrix
+    ) -> rows.Written:
         """Store artifacts of an imported project, with vectors where there are some; no view sees them yet.
 
         An artifact that this project has already is replaced. Where no space is searched yet, that one is from now on.
@@ -313,19 +297,19 @@ class ChunkWriter(IndexState, Protocol):
             vectors: float32 ``[len(digests), dim]``, L2-normalised.
         """
 
-    def place_project(self, project: Project, members: Sequence[Member]) -> Replaced:
+    def place_project(self, project: rows.Project, members: Sequence[rows.Member]) -> rows.Replaced:
         """Set what an imported project is and what belongs to it, for every view; drop what nothing names any more."""
 
-    def remove_project(self, name: str) -> Replaced:
+    def remove_project(self, name: str) -> rows.Replaced:
         """Remove an imported project from every view. Records that name the same project stay."""
 
-    def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[Embedded]]:
+    def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[rows.Embedded]]:
         """What this view holds of each of this source's artifacts, by hash, with vectors of a space."""
 
     def normalise(self) -> tuple[int, int]:
         """Scale every stored vector to length 1. Returns how many had another length, and how many were dropped."""
 
-    def finish(self, revision: str, builders: Sequence[str] = DEFAULT_BUILDERS) -> None:
+    def finish(self, revision: str, builders: Sequence[str] = rows.DEFAULT_BUILDERS) -> None:
         """Declare what these corpora's builds put into the view complete at this revision."""
 
     def clear(self, corpus: str | None = None, space: Space | None = None) -> None:
@@ -362,7 +346,7 @@ class Publisher(Protocol):
             BlobError: The note beside the blobs is damaged.
         """
 
-    def publish(self, built: BuildResult, on_start: Callable[[], None]) -> TransferCounts:
+    def publish(self, built: rows.BuildResult, on_start: Callable[[], None]) -> rows.TransferCounts:
         """Share what was built, and withdraw the rest. Does nothing where that is so already.
 
         Args:
@@ -385,7 +369,7 @@ class TransferStore(Protocol):
     def read_all(self) -> Iterator[tuple[str, bytes | Skipped]]:
         """Everything, by name, in name order. A damaged file comes back as ``Skipped``, never raised."""
 
-    def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> TransferCounts:
+    def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> rows.TransferCounts:
         """Store files and withdraw others, by name; ``adds`` wins. What is so already is left alone.
 
         Raises:

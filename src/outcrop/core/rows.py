@@ -275,9 +275,6 @@ class TransferCounts:
 # Project and hash.
 ArtifactKey = tuple[str, str]
 
-# A revision, and the corpora whose builds are complete at it.
-Finished = tuple[str, Sequence[str]]
-
 
 @dataclass(frozen=True, slots=True)
 class PassageRef:

@@ -34,7 +34,7 @@ CREATE TABLE fx_vec_project(
 """,
 }
 
-# How long a statement waits for another process's transaction; ours take well under a second.
+# How long a statement waits for another process's transaction; ours take well under a second, Fossil's end within 15.
 BUSY_SECONDS = 20.0
 
 # Memory for pages in KiB. A search reads the vectors once, and a cache that they fill only makes it slower; a build
@@ -45,7 +45,7 @@ WRITING_CACHE = 65536
 SHARED_CACHE = 262144
 
 _REBUILD = "Make it again from the source: outcrop rebuild"
-_ERRORS = ErrorClasses(locked=StoreLocked, denied=StoreFull, damaged=StoreDamaged, other=StoreError)
+ERRORS = ErrorClasses(locked=StoreLocked, denied=StoreFull, damaged=StoreDamaged, other=StoreError)
 
 
 def connect(path: Path, create: bool, shared: bool = False, read_only: bool = False) -> sqlite3.Connection:
@@ -83,7 +83,7 @@ def connect_in_memory() -> sqlite3.Connection:
 
 def _open(path: Path, create: bool, shared: bool) -> sqlite3.Connection:
     try:
-        database = _connection(path, "mode=rwc" if create and not shared else "mode=rw")
+        database = open_file(path, "mode=rwc" if create and not shared else "mode=rw")
         if create and not shared and not database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
             # 8 KiB pages waste least with 1.5 KiB vectors; WAL lets readers go on while a build writes.
             database.execute("PRAGMA page_size = 8192")
@@ -94,7 +94,7 @@ def _open(path: Path, create: bool, shared: bool) -> sqlite3.Connection:
             raise
         # The folder cannot be written: read what is there. Without a journal no process can be writing either.
         unchanging = not any(path.with_name(path.name + suffix).exists() for suffix in ("-wal", "-journal"))
-        database = _connection(path, "mode=ro&immutable=1" if unchanging else "mode=ro")
+        database = open_file(path, "mode=ro&immutable=1" if unchanging else "mode=ro")
     if not shared:
         _refuse_truncated(database, path)
     # A power cut may then damage a database with a rollback journal, as Fossil's is; one with a WAL loses a commit.
@@ -118,7 +118,7 @@ def _refuse_truncated(database: sqlite3.Connection, path: Path) -> None:
 
 def drop_tables(path: Path) -> None:
     """Drop our tables, whatever is in them, from another program's database."""
-    with closing(_connection(path, "mode=rw")) as database, transaction(database, shared=True):
+    with closing(open_file(path, "mode=rw")) as database, transaction(database, shared=True):
         # The keyword index first: it takes its own tables along.
         names = database.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'fx_vec_*'"
@@ -137,7 +137,8 @@ def prepare_for_build(database: sqlite3.Connection, shared: bool) -> None:
         database.execute("PRAGMA secure_delete = ON")
 
 
-def _connection(path: Path, options: str) -> sqlite3.Connection:
+def open_file(path: Path, options: str) -> sqlite3.Connection:
+    """Connect for every thread of the process; ``options`` are those of SQLite's URI."""
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?{options}",
         uri=True,
@@ -256,7 +257,7 @@ def explained(path: Path, shared: bool = False) -> Iterator[None]:
     """Turn SQLite's and the file system's errors into ours, naming the file."""
     repair = "Look at: fossil test-integrity, and restore a copy" if shared else _REBUILD
     try:
-        with translated(f"the index at {path}", _ERRORS, repair):
+        with translated(f"the index at {path}", ERRORS, repair):
             yield
     except StoreError as error:
         if "no such table: fx_vec" in str(error.__cause__):

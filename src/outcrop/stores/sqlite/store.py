@@ -9,14 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from outcrop.core.model import EVERYTHING, FileState, Filter, Kind, Part, Skipped, SkipReason, Space
-from outcrop.core.protocols import Matrix, Vector, override
+from outcrop.core.protocols import Finished, Matrix, Vector, override
 from outcrop.core.reports import CollectionStatus, SpaceStatus
 from outcrop.core.rows import (
     DEFAULT_BUILDERS,
     ArtifactKey,
     Embedded,
     Entry,
-    Finished,
     InventoryRow,
     Member,
     Names,
