@@ -9,18 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from outcrop.errors import IndexMissing, StoreFull, StoreLocked
-from outcrop.stores.sqlite import keywords
-from outcrop.stores.sqlite.connection import (
-    connect,
-    connect_in_memory,
-    count_change,
-    drop_tables,
-    explained,
-    meta,
-    prepare_for_build,
-    set_meta,
-    transaction,
-)
+from outcrop.stores.sqlite import connection, keywords
 from outcrop.text import terms
 
 # A build gives free pages back, which copies the whole file, from 8 MiB and a quarter of the file.
@@ -52,13 +41,15 @@ class DatabaseFile:
     @contextmanager
     def reading(self, create: bool = False) -> Iterator[sqlite3.Connection]:
         """The connection, for this thread alone."""
-        with self._lock, explained(self.path, self.shared):
+        with self._lock, connection.explained(self.path, self.shared):
             if self.database is not None and not self.database.in_transaction and self._opened != self._identity():
                 # The file was removed or replaced; what this connection still sees is no longer the index.
                 self.close()
             if self.database is None:
                 self.database = (
-                    connect_in_memory() if self._in_memory else connect(self.path, create, self.shared, self._read_only)
+                    connection.connect_in_memory()
+                    if self._in_memory
+                    else connection.connect(self.path, create, self.shared, self._read_only)
                 )
                 self._opened = self._identity()
             yield self.database
@@ -88,8 +79,8 @@ class DatabaseFile:
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
-        with self.reading(create=True) as database, transaction(database, self.shared):
-            count_change(database)
+        with self.reading(create=True) as database, connection.transaction(database, self.shared):
+            connection.count_change(database)
             yield database
 
     @contextmanager
@@ -104,8 +95,8 @@ class DatabaseFile:
                 pass
         with self._locked():
             with self.reading(create=True) as database:
-                prepare_for_build(database, self.shared)
-                outdated = meta(database, "terms") != str(terms.VERSION)
+                connection.prepare_for_build(database, self.shared)
+                outdated = connection.meta(database, "terms") != str(terms.VERSION)
             if outdated:
                 self._rebuild_keywords()
             yield
@@ -120,7 +111,7 @@ class DatabaseFile:
         from filelock import FileLock, Timeout
 
         lock_path = self.beside(".lock")
-        with explained(lock_path):
+        with connection.explained(lock_path):
             lock_path.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(lock_path, timeout=0)
             try:
@@ -175,9 +166,9 @@ class DatabaseFile:
         From a shared database only our tables go.
         """
         self.close()
-        with self._locked(), explained(self.path, self.shared):
+        with self._locked(), connection.explained(self.path, self.shared):
             if self.shared:
-                drop_tables(self.path)
+                connection.drop_tables(self.path)
                 return
             for suffix in ("", "-wal", "-shm"):
                 self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
@@ -213,4 +204,4 @@ class DatabaseFile:
                     keywords.insert(database, batch, table)
         with self.changing() as database:
             keywords.use_next(database)
-            set_meta(database, "terms", str(terms.VERSION))
+            connection.set_meta(database, "terms", str(terms.VERSION))
