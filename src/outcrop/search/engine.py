@@ -140,7 +140,6 @@ def _by_words(query: Query, index: ChunkIndex, k: int, where: Filter) -> Sequenc
 
 
 def without_withheld(source: Source, passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
-    """Without those whose artifact was withdrawn from the public since it was indexed."""
     return {item.id: item for item in visible(source, passages.values())}
 
 
