@@ -357,7 +357,7 @@ class TestBlobs:
         for name, data in before.items():
             content = after[name]
             assert isinstance(content, bytes)
-            ours, theirs = (blobs.decode(each, 768).records for each in (data, content))
+            ours, theirs = (blobs.decode(each, 768) for each in (data, content))
             assert [item.text for item in ours] == [item.text for item in theirs]
             assert np.abs(np.stack([a.vector - b.vector for a, b in zip(ours, theirs, strict=True)])).max() < 1e-6
 
@@ -391,9 +391,9 @@ class TestBlobs:
 
 def _lengthened(data: bytes) -> bytes:
     """The same blob without its header and with vectors of length 2."""
-    blob = blobs.decode(data, 768)
+    records = blobs.decode(data, 768)
     parts = []
-    for item in blob.records:
+    for item in records:
         text = item.text.encode()
         parts += [item.seq.to_bytes(2, "little"), b"\0\0", len(text).to_bytes(4, "little"), text]
         parts.append((2 * item.vector).astype("<f4").tobytes())

@@ -20,6 +20,7 @@ from fossil_program import SampleRepository, query
 from outcrop.core.model import Skipped, SkipReason
 from outcrop.core.rows import TransferCounts
 from outcrop.errors import StoreDamaged, StoreError, StoreFull, StoreLocked
+from outcrop.stores.sqlite import connection
 from outcrop.transfer.fossil import unversioned
 from outcrop.transfer.fossil.unversioned import FossilTransfer
 
@@ -142,7 +143,7 @@ class TestTransactions:
         assert sorted(path.name for path in copy.parent.iterdir()) == [copy.name]
 
     def test_nothing_is_written_when_another_holds_it(self, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(unversioned, "LOCK_TIMEOUT", 0.05)
+        monkeypatch.setattr(connection, "BUSY_SECONDS", 0.05)
         holder = sqlite3.connect(copy, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreLocked, match="in use by another process"):

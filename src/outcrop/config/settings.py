@@ -118,7 +118,6 @@ def load_settings(
 
 
 def user_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """The user's settings file, whether or not it exists."""
     named = environ.get("OUTCROP_CONFIG")
     return home(named).absolute() if named else user_config_path("outcrop") / "config.toml"
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from outcrop import chunking
+from outcrop.core.batches import WRITE_CHUNKS
 from outcrop.core.model import Artifact, Chunk, Listing, MediaNote, Part, Ref, Skipped, SkipReason, Space
 from outcrop.core.protocols import ChunkWriter, Source
 from outcrop.core.reports import Progress
@@ -21,9 +22,6 @@ from outcrop.text import decoding
 
 # Text that is written at a time: large transactions in bounded memory.
 WRITE_CHARACTERS = 16_000_000
-
-# Passages that are written at a time, roughly.
-WRITE_CHUNKS = 10_000
 
 # Reasons that hold for one build only: they do not depend on the bytes.
 TRANSIENT = frozenset({SkipReason.VANISHED, SkipReason.UNREADABLE})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -16,6 +17,9 @@ from outcrop.core.rows import Digested, Entry, RecordEntry
 from outcrop.errors import UsageError
 from outcrop.indexing.build import embed_pending
 from outcrop.indexing.ingest import digest
+
+# SQLite stores none.
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def upsert(records: Sequence[Record], corpus: str, store: ChunkWriter, embedder: Embedder) -> UpsertReport:
@@ -43,7 +47,7 @@ def remove(ids: Collection[str], corpus: str, store: ChunkWriter) -> int:
     if not ids or not store.exists:
         return 0
     with store.writing():
-        return store.remove_records(corpus, list(ids))
+        return store.remove_records(corpus, [each for each in ids if not _LONE_SURROGATE.search(each)])
 
 
 def _entry(record: Record, place: int) -> RecordEntry:
@@ -52,10 +56,15 @@ def _entry(record: Record, place: int) -> RecordEntry:
         raise UsageError(f"{where}.id cannot be {record.id!r}", "It takes a text")
     if not record.text.strip():
         raise UsageError(f"{where}.text is blank", "Leave the record out")
+    for name in ("id", "text", "path", "project"):
+        if _LONE_SURROGATE.search(getattr(record, name) or ""):
+            raise UsageError(f"{where}.{name} holds half a surrogate pair, which is no character", "It takes Unicode")
     try:
         metadata = json.dumps(record.metadata, ensure_ascii=False, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{where}.metadata is not JSON ({error})", "It takes an object of plain values") from None
+    # JSON has an escape for a lone surrogate.
+    metadata = metadata.encode("utf-8", "backslashreplace").decode()
     # A file that begins with a zero byte is no text, so no artifact of a source has this hash.
     key = hashlib.sha3_256(f"\0{record.id}\0{record.text}".encode("utf-8", "surrogatepass")).hexdigest()
     # A record is one text, whatever its path ends in.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from outcrop.core.batches import in_batches
+from outcrop.core.batches import WRITE_CHUNKS, in_batches, slices
 from outcrop.core.model import Filter, Kind, Part, Ref, Space
 from outcrop.core.protocols import Vector, VectorStore
 from outcrop.core.reports import Progress
@@ -18,9 +18,6 @@ from outcrop.indexing.scope import corpus_of
 
 # Artifacts read from a peer at a time.
 ARTIFACTS_AT_ONCE = 200
-
-# Passages of one transaction, roughly.
-WRITE_CHUNKS = 10_000
 
 # How far a peer's vector may be from length 1; ours are within a millionth.
 UNIT_TOLERANCE = 1e-3
@@ -80,21 +77,21 @@ def copy_project(store: VectorStore, project: Project, material: Material, repor
         for key, wanted in parts.items()
         if embedded < chunks or not _has(mine.get(key), material.known[key], wanted)
     )
-
-    def arriving() -> Iterator[tuple[Read, int]]:
-        for start in range(0, len(fresh), ARTIFACTS_AT_ONCE):
-            report(Progress("writing", start, len(fresh)))
-            for entry, vectors in material.read(fresh[start : start + ARTIFACTS_AT_ONCE]):
-                yield (entry, vectors), len(entry.chunks)
-
     reused = 0
-    for batch in in_batches(arriving(), WRITE_CHUNKS, len(fresh)):
+    sized = ((item, len(item[0].chunks)) for item in _read(material, fresh, report))
+    for batch in in_batches(sized, WRITE_CHUNKS, len(fresh)):
         vectors = {key: vector for _, some in batch for key, vector in some.items()}
         matrix = np.stack(list(vectors.values())) if vectors else np.empty((0, project.space.dim), np.float32)
         reused += store.copy_in(name, [entry for entry, _ in batch], project.space, list(vectors), matrix).reused
     store.place_project(project, material.members)
     report(Progress("writing", len(fresh), len(fresh)))
     return ImportCounts(len(fresh), len(parts) - len(fresh), len(mine.keys() - parts.keys()), reused)
+
+
+def _read(material: Material, hashes: Sequence[str], report: Report) -> Iterator[Read]:
+    for place, some in enumerate(slices(hashes, ARTIFACTS_AT_ONCE)):
+        report(Progress("writing", place * ARTIFACTS_AT_ONCE, len(hashes)))
+        yield from material.read(some)
 
 
 def _has(mine: StoredArtifact | None, theirs: StoredArtifact, parts: set[Part]) -> bool:

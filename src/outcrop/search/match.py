@@ -57,7 +57,6 @@ def match(documents: Sequence[str], queries: Sequence[str], embedder: Embedder, 
 
 
 def off(queries: Sequence[str]) -> Matches:
-    """The answer of an embedder that compares no meaning."""
     return Matches(None, ((),) * len(queries), None, OFF)
 
 

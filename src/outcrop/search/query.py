@@ -74,7 +74,6 @@ def _names(value: Choice) -> tuple[str, ...]:
 
 
 def check(query: Query) -> None:
-    """Refuse what cannot be answered."""
     if not query.text.strip():
         raise UsageError("the question is empty", "Say what to look for")
     if query.min_score is not None and not 0 <= query.min_score <= 1:

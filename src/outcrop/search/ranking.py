@@ -253,7 +253,6 @@ def _weigh_crowds(candidates: Sequence[ScoredPassage], points_of: Mapping[int, _
 
 @lru_cache(maxsize=65536)
 def _path_terms(path: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Terms of the file's name without its ending, and of the folder it is in."""
     folders, _, file = path.rpartition("/")
     return _terms(file.rpartition(".")[0] or file), _terms(folders.rpartition("/")[2])
 

@@ -68,6 +68,5 @@ class StalenessCheck:
             self._current = f"unknown: {error}"
 
     def result(self) -> Stale | None:
-        """Waits for the source."""
         self._thread.join()
         return compare(self._revisions, self._current, has_members=self._has_members)
