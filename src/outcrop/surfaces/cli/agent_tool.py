@@ -28,21 +28,13 @@ from outcrop.surfaces.render import harmless, harmless_line
 
 NAME = "agent-tool"
 
-SEARCH_EXAMPLES = """
-agent-tool vec-search "where are retries configured"
-agent-tool vec-search --kind=wiki -k 3 "release checklist"
-agent-tool vec-search --json "parse a date"
-"""
-
 
 @click.group(NAME, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 def agent_tool_program() -> None:
     """Index a repository and search it by meaning. `outcrop` is the same with more commands."""
 
 
-@click.command(
-    "vec-search", cls=Command, examples=SEARCH_EXAMPLES, short_help="Find the passages nearest to a question."
-)
+@click.command("vec-search", cls=Command, short_help="Find the passages nearest to a question.")
 @search_options(Mode.SEMANTIC, "By meaning and words, by meaning only (in the order of the scores), or by words only.")
 @branch_option
 @result_options
@@ -59,6 +51,11 @@ def search_command(
     """Find the passages nearest to a question.
 
     Each hit is printed with the fields score, kind, project, path, hash and text, the best one first.
+
+    Examples:
+        agent-tool vec-search "where are retries configured"
+        agent-tool vec-search --kind=wiki -k 3 "release checklist"
+        agent-tool vec-search --json "parse a date"
     """
     with open_index(directory, flags) as index:
         answer = index.search(" ".join(map(readable, query)), k=k, kind=kind, project=project, mode=mode)

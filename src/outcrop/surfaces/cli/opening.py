@@ -36,7 +36,6 @@ def show_warnings() -> None:
 
 def open_here(directory: Path, flags: dict[str, Any], *, rev: str | None, before_asking: Callable[[], None]) -> Index:
     """See ``options.open_index``."""
-    # Imported here because it takes longer than all the rest: `--help` and shell completion do not need it.
     from outcrop.app import index
 
     show_warnings()
@@ -51,7 +50,6 @@ def _consent(before_asking: Callable[[], None]) -> Consent | None:
     """Asks the person at the terminal; None where there is no terminal."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return None
-    # Imported here because it takes as long as a search in a small index, and pipes do not need it.
     from outcrop.embedders.http.consent import Consent
 
     def ask(disclosure: Disclosure) -> bool:

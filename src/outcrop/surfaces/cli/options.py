@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,22 +22,22 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Command(click.Command):
-    """A command whose help ends with examples."""
+    """A command whose docstring ends with examples."""
 
-    def __init__(self, *args: Any, examples: str, **rest: Any) -> None:
-        super().__init__(*args, **rest)
-        self.examples = examples
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        text, _, self.examples = inspect.cleandoc(attributes.pop("help") or "").partition("\n\nExamples:\n")
+        super().__init__(*args, help=text, **attributes)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # Unwrapped, so that they can be copied.
         with formatter.section("Examples"):
-            for line in self.examples.strip().splitlines():
+            for line in self.examples.splitlines():
                 formatter.write(f"{' ' * formatter.current_indent}{line.strip()}\n")
 
 
-def command(name: str, examples: str) -> Callable[[Callable[..., Any]], Command]:
+def command(name: str) -> Callable[[Callable[..., Any]], Command]:
     """A command of ``outcrop``, whose short help is in the table of commands."""
-    return click.command(name, cls=Command, examples=examples, short_help=COMMANDS[name][1])
+    return click.command(name, cls=Command, short_help=COMMANDS[name][1])
 
 
 def _all(*options: Callable[[Function], Function]) -> Callable[[Function], Function]:
@@ -142,7 +143,6 @@ def open_index(
     # numpy's BLAS would start a thread for each processor and let it spin for a tenth of a second, which takes that
     # processor from the model. A short command has no use for them: one question is scored as it is read.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Imported here because it brings logging: `--help` and shell completion do not need it.
     from outcrop.surfaces.cli.opening import open_here
 
     return open_here(directory, flags, rev=rev, before_asking=before_asking)

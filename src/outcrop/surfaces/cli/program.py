@@ -1,4 +1,7 @@
-"""The program ``outcrop``. Its commands are in ``commands/``; a module there is imported when its command is called."""
+"""The program ``outcrop``. Its commands are in ``commands/``; a module there is imported when its command is called.
+
+In this folder functions import what `--help` and shell completion do not need: it takes longer than all the rest.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "serve": ("serve", "Serve the search page, its JSON API and MCP."),
         "fossil": ("serve", "Install the search page in a Fossil server."),
         "mcp": ("agents", "Serve agents: search and reading as MCP tools."),
-        "context": ("agents", "Print the passages that bear on a prompt, for an agent."),
+        "context": ("agents", "Print the passages that are about a prompt, for an agent."),
         "call": ("agents", "Call a capability by name, with JSON in and out."),
     },
     "Settings and maintenance": {
@@ -85,7 +88,6 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
-            # Imported here because only a mistake needs it.
             from difflib import get_close_matches
 
             close = get_close_matches(name, COMMANDS, n=1)
@@ -100,7 +102,6 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(name.ljust(widest), line) for name, (_, line) in commands.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        # Imported here because only a shell that completes needs it.
         from click.shell_completion import CompletionItem
 
         found = [
@@ -144,7 +145,6 @@ def run(command: click.Command, name: str, arguments: list[str]) -> int:
 
 def _run(command: click.Command, name: str, arguments: list[str]) -> int:
     if instruction := os.environ.get(COMPLETION_VARIABLE):
-        # Imported here because only a shell that completes needs it.
         from click.shell_completion import shell_complete
 
         return shell_complete(program, {}, "outcrop", COMPLETION_VARIABLE, instruction)
@@ -177,7 +177,6 @@ def _usage(error: click.ClickException) -> int:
 
 def _failed(error: Exception) -> int:
     if os.environ.get("OUTCROP_DEBUG"):
-        # Imported here because only debugging needs it.
         import traceback
 
         traceback.print_exception(error)

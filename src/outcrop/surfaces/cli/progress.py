@@ -81,7 +81,6 @@ class Bars(Display):
 
 
 def _rich_progress() -> RichProgress:
-    # Imported here because it takes as long as the whole start of the program, and most commands need no bar.
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress

@@ -1,4 +1,4 @@
-"""``outcrop call``."""
+"""``outcrop call``, ``outcrop context`` and ``outcrop mcp``."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from outcrop.core.reports import Context
 from outcrop.errors import BadConfig, UsageError
 from outcrop.surfaces.cli.opening import show_warnings
 from outcrop.surfaces.cli.options import (
-    Command,
     branch_option,
+    command,
     directory_option,
     embedder_options,
     json_option,
@@ -35,18 +35,7 @@ if TYPE_CHECKING:
     from outcrop.app.index import Index
 
 
-CALL_EXAMPLES = """
-outcrop call --list
-outcrop call vectors.index.status
-outcrop call vectors.query '{"texts": ["where are retries configured"], "k": 3}'
-outcrop call vectors.index.build '{"corpus": "notebooks", "paths": ["**/*.ipynb"]}'
-outcrop call vectors.index.upsert - > report.json
-"""
-
-
-@click.command(
-    "call", cls=Command, examples=CALL_EXAMPLES, short_help="Call a capability by name, with JSON in and out."
-)
+@command("call")
 @click.argument("name", required=False)
 @click.argument("arguments", metavar="[JSON]", required=False)
 @click.option("--list", "listing", is_flag=True, help="Name every capability; with --json also their schemas.")
@@ -60,8 +49,14 @@ def call_command(
 
     JSON is one object with the arguments; without it, or as -, it is read from the standard input where that is not a
     terminal. The result is printed as one JSON object.
+
+    Examples:
+        outcrop call --list
+        outcrop call vectors.index.status
+        outcrop call vectors.query '{"texts": ["where are retries configured"], "k": 3}'
+        outcrop call vectors.index.build '{"corpus": "notebooks", "paths": ["**/*.ipynb"]}'
+        outcrop call vectors.index.upsert - > report.json
     """
-    # Imported here because it imports numpy and pydantic, which `--help` and shell completion do not need.
     from outcrop.app import capabilities
 
     if listing:
@@ -111,13 +106,6 @@ MAX_HOOK_BYTES = 4 << 20
 
 HOOK_EVENT = "UserPromptSubmit"
 
-CONTEXT_EXAMPLES = """
-outcrop context "why are sessions not saved behind the proxy"
-outcrop context -k 5 --tokens 3000 "how are retries configured"
-outcrop context --json "release checklist" | jq -r '.sources[].path'
-outcrop context --hook < call.json
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class _HookInput:
@@ -128,12 +116,7 @@ class _HookInput:
     event: str
 
 
-@click.command(
-    "context",
-    cls=Command,
-    examples=CONTEXT_EXAMPLES,
-    short_help="Print the passages that bear on a prompt, for an agent.",
-)
+@command("context")
 @click.argument("prompt", nargs=-1)
 @click.option("-k", type=int, default=3, show_default=True, metavar="N", help="How many passages at most.")
 @click.option("--tokens", type=int, metavar="N", help="Length of the block at most.  [default: 1500]")
@@ -161,11 +144,17 @@ def context_command(
     directory: Path,
     **flags: Any,
 ) -> None:
-    """Print the passages that bear on a prompt, for an agent.
+    """Print the passages that are about a prompt, for an agent.
 
     They are a quoted block, to be put before the agent's turn. Nothing is printed where there is no index, or nothing
     in it has to do with the prompt. It never asks whether text may leave the machine: a prompt goes only to an address
     that was allowed before.
+
+    Examples:
+        outcrop context "why are sessions not saved behind the proxy"
+        outcrop context -k 5 --tokens 3000 "how are retries configured"
+        outcrop context --json "release checklist" | jq -r '.sources[].path'
+        outcrop context --hook < call.json
     """
     if bool(prompt) == hook:
         raise UsageError("context takes a prompt, or --hook and a hook's JSON on stdin", "outcrop context --help")
@@ -227,19 +216,10 @@ def _with_sources(found: Context) -> dict[str, Any]:
     }
 
 
-MCP_EXAMPLES = """
-outcrop mcp --install claude-code
-outcrop mcp --install vscode --yes
-outcrop mcp --uninstall cursor
-outcrop mcp ~/project
-outcrop mcp --rev v2.1 ~/project
-"""
-
-
-@click.command("mcp", cls=Command, examples=MCP_EXAMPLES, short_help="Serve agents: search and reading as MCP tools.")
+@command("mcp")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option("--install", "installed", type=click.Choice(list(CLIENTS)), help="Set this client up for this project.")
-@click.option("--uninstall", "uninstalled", type=click.Choice(list(CLIENTS)), help="Take that back.")
+@click.option("--uninstall", "uninstalled", type=click.Choice(list(CLIENTS)), help="Remove it again.")
 @click.option("--name", default="outcrop", show_default=True, metavar="NAME", help="What that client calls the server.")
 @click.option("--yes", "-y", is_flag=True, help="Change the client's settings without asking.")
 @click.option("--text-only", is_flag=True, help="Answer in words alone, without the object beside them.")
@@ -262,6 +242,13 @@ def mcp_command(
 
     A client starts this command by itself once it is set up: --install shows the change to its settings in this
     project and asks first. docs/mcp.md has the lines for other clients, and outcrop serve offers the same over HTTP.
+
+    Examples:
+        outcrop mcp --install claude-code
+        outcrop mcp --install vscode --yes
+        outcrop mcp --uninstall cursor
+        outcrop mcp ~/project
+        outcrop mcp --rev v2.1 ~/project
     """
     place = directory if path is None else directory / path
     if installed or uninstalled:
@@ -281,7 +268,6 @@ def _serve(place: Path, rev: str | None, flags: dict[str, Any], *, structured: b
     if is_terminal(sys.stdin):
         note("outcrop: an MCP client is meant to start this, and to speak JSON on standard input. Ctrl-C ends it.")
         note("  → outcrop mcp --install sets a client up")
-    # Imported here: --help does without.
     from outcrop.surfaces.mcp.stdio import serve
 
     serve(lambda: open_index(place, flags, rev=rev), lambda index: _is_current(index, flags), structured=structured)
@@ -289,7 +275,6 @@ def _serve(place: Path, rev: str | None, flags: dict[str, Any], *, structured: b
 
 def _is_current(index: Index, flags: dict[str, Any]) -> bool:
     """Whether the settings still are those that the index was opened with."""
-    # Imported here: it is asked once the server runs.
     from outcrop.config.settings import load_settings
 
     given = {name: value for name, value in flags.items() if name != "branch"}
@@ -304,7 +289,6 @@ def _is_current(index: Index, flags: dict[str, Any]) -> bool:
 
 
 def _set_up(place: Path, installed: str | None, uninstalled: str | None, name: str, yes: bool) -> None:
-    # Imported here: a server finds its source by itself, later.
     from outcrop.sources.discover import find_root
     from outcrop.surfaces.cli.install_prompt import confirm_and_apply
 

@@ -32,23 +32,8 @@ if TYPE_CHECKING:
 # Between two tries while a watch updates the index.
 RETRY_SECONDS = 0.5
 
-INDEX_EXAMPLES = """
-outcrop index
-outcrop index ~/notes
-outcrop index --dry-run
-outcrop index --verbose --exclude 'vendor/' --max-bytes '4 MiB'
-outcrop index --rev v2.1
-outcrop index --json | jq .embedded
-outcrop index --corpus notebooks lab/ '**/*.ipynb'
-"""
 
-REBUILD_EXAMPLES = """
-outcrop rebuild
-outcrop rebuild --embedder hash
-"""
-
-
-@command("index", INDEX_EXAMPLES)
+@command("index")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--corpus", metavar="NAME", help="Build a corpus of your own, of exactly these paths.")
 @click.option("--no-prune", is_flag=True, help="With --corpus: also keep files that no PATH names now.")
@@ -78,6 +63,15 @@ def index_command(
 
     With --corpus, PATHs are files, folders and patterns (quoted, ** for any depth), from the current folder; without
     them, the paths in the setting corpora.
+
+    Examples:
+        outcrop index
+        outcrop index ~/notes
+        outcrop index --dry-run
+        outcrop index --verbose --exclude 'vendor/' --max-bytes '4 MiB'
+        outcrop index --rev v2.1
+        outcrop index --json | jq .embedded
+        outcrop index --corpus notebooks lab/ '**/*.ipynb'
     """
     where, arguments = _custom_corpus(directory, paths, corpus, no_prune)
     if dry_run:
@@ -103,7 +97,7 @@ def _custom_corpus(
     return (directory / paths[0] if paths else directory), {}
 
 
-@command("rebuild", REBUILD_EXAMPLES)
+@command("rebuild")
 @path_argument
 @revision_options
 @verbose_option
@@ -116,6 +110,10 @@ def rebuild_command(
     """Forget every vector and embed everything again.
 
     Rarely needed: `outcrop index` finds by itself what changed, another model too.
+
+    Examples:
+        outcrop rebuild
+        outcrop rebuild --embedder hash
     """
     where = directory / (path or "")
     _build(where, flags, {"rebuild": True}, rev=rev, verbose=verbose, quiet=quiet, as_json=as_json)
@@ -148,7 +146,6 @@ def _build_after_watch(index: Index, display: Display, arguments: dict[str, Any]
         try:
             return index.build(progress=display, **arguments)
         except StoreLocked:
-            # Imported here: only a wait needs it.
             from outcrop.app import watch_lock
 
             watcher = watch_lock.read(index.store)

@@ -27,19 +27,11 @@ if TYPE_CHECKING:
     from outcrop.evaluation.probe import Probe, ProbeRank
     from outcrop.evaluation.results import AskedQuestion, Evaluation, MissingLabel, ResultRow
 
-EVAL_EXAMPLES = """
-outcrop eval questions.jsonl
-outcrop eval questions.jsonl --per-query
-outcrop eval questions.jsonl --embedder local --embedder ollama=mxbai-embed-large
-outcrop eval qrels.txt --topics topics.tsv --mode hybrid --mode keyword
-outcrop eval questions.jsonl --json | jq '.rows[] | {embedder, mode, ndcg: .ndcg.mean}'
-"""
-
 # Of a long list, so many are named; --json has them all.
 NAMED = 5
 
 
-@command("eval", EVAL_EXAMPLES)
+@command("eval")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--topics", type=click.Path(path_type=Path), metavar="FILE", help="The questions of TREC judgements.")
 @click.option(
@@ -73,9 +65,15 @@ def eval_command(
 
     The first row is what answers you today; the others are compared with it, and the table says where a difference may
     be chance. What is embedded for this is thrown away: your index is only read.
+
+    Examples:
+        outcrop eval questions.jsonl
+        outcrop eval questions.jsonl --per-query
+        outcrop eval questions.jsonl --embedder local --embedder ollama=mxbai-embed-large
+        outcrop eval qrels.txt --topics topics.tsv --mode hybrid --mode keyword
+        outcrop eval questions.jsonl --json | jq '.rows[] | {embedder, mode, ndcg: .ndcg.mean}'
     """
     with open_with_progress(directory, _settings(flags, embedders), rev=rev) as (index, display):
-        # Imported here because it brings numpy: `--help` and shell completion do not need it.
         from outcrop.app import compare
 
         modes = modes or compare.MODES
@@ -88,7 +86,6 @@ def eval_command(
 def _settings(flags: dict[str, Any], embedders: Sequence[str]) -> dict[str, Any]:
     """The settings to open the index with; several embedders are made later, one by one."""
     if len(embedders) == 1:
-        # Imported here, as above.
         from outcrop.app.compare import parse
 
         name, model, dim = parse(embedders[0])
@@ -205,14 +202,7 @@ def _question(asked: AskedQuestion, rows: Sequence[ResultRow]) -> Iterator[str]:
         yield f"      others  {' · '.join(others)}"
 
 
-PROBE_EXAMPLES = """
-outcrop probe
-outcrop probe --embedder ollama --model nomic-embed-text
-outcrop probe --notebook fit.ipynb --question "how are outliers treated" --expect "clip the tails"
-"""
-
-
-@command("probe", PROBE_EXAMPLES)
+@command("probe")
 @click.option("--notebook", type=click.Path(path_type=Path), metavar="FILE", help="A notebook of your own.")
 @click.option("--question", metavar="TEXT", help="The question, in other words than the answer's.")
 @click.option("--expect", metavar="TEXT", help="A part of the cell that answers.")
@@ -224,6 +214,11 @@ def probe_command(
 
     It indexes one notebook cell by cell, in memory, and asks a question that shares no words with its answer: with each
     embedder that is available, and by words alone. It fails when a real model does not put the right cell first.
+
+    Examples:
+        outcrop probe
+        outcrop probe --embedder ollama --model nomic-embed-text
+        outcrop probe --notebook fit.ipynb --question "how are outliers treated" --expect "clip the tails"
     """
     with open_index(directory, flags) as index:
         found = index.probe(notebook, question, expect)

@@ -22,22 +22,8 @@ from outcrop.surfaces.cli.report_view import catalog_lines, status_lines
 from outcrop.surfaces.cli.terminal import choose_paint, confirm
 from outcrop.surfaces.render import size
 
-STATUS_EXAMPLES = """
-outcrop status
-outcrop status --verbose
-outcrop status --catalog
-outcrop status --json | jq .stale
-"""
 
-CLEAR_EXAMPLES = """
-outcrop clear --corpus docs
-outcrop clear --project numpy-2.4
-outcrop clear --space hash-768 --yes
-outcrop clear --all
-"""
-
-
-@command("status", STATUS_EXAMPLES)
+@command("status")
 @verbose_option
 @click.option("--catalog", "as_catalog", is_flag=True, help="Show how much there is of each kind, project and folder.")
 @revision_options
@@ -46,11 +32,17 @@ outcrop clear --all
 def status_command(
     verbose: bool, as_catalog: bool, rev: str | None, as_json: bool, color: str, directory: Path, **flags: Any
 ) -> None:
-    """Show what is indexed, where, and whether it is current. Sends nothing, loads no model."""
+    """Show what is indexed, where, and whether it is current. Sends nothing, loads no model.
+
+    Examples:
+        outcrop status
+        outcrop status --verbose
+        outcrop status --catalog
+        outcrop status --json | jq .stale
+    """
     paint = choose_paint(color)
     with open_index(directory, flags, rev=rev) as index:
         if as_catalog:
-            # Imported here: the plain status does not need it.
             from outcrop.app.catalog import catalog
 
             found = catalog(index.store, index.source, index.embedder)
@@ -60,7 +52,7 @@ def status_command(
             show_result(status, as_json, status_lines(status, paint, verbose=verbose))
 
 
-@command("clear", CLEAR_EXAMPLES)
+@command("clear")
 @click.option("--corpus", metavar="NAME", help="Remove this corpus.")
 @click.option("--project", metavar="NAME", help="Remove this imported project.")
 @click.option("--space", metavar="ID", help="Remove the vectors of this space, as outcrop status names it.")
@@ -77,7 +69,14 @@ def clear_command(
     directory: Path,
     **flags: Any,
 ) -> None:
-    """Remove a corpus, a project, a space, or the whole index. The files that it was made from stay."""
+    """Remove a corpus, a project, a space, or the whole index. The files that it was made from stay.
+
+    Examples:
+        outcrop clear --corpus docs
+        outcrop clear --project numpy-2.4
+        outcrop clear --space hash-768 --yes
+        outcrop clear --all
+    """
     given = {"corpus": corpus, "project": project, "space": space}
     chosen = [f"{noun} {name}" for noun, name in given.items() if name] + ["everything"] * everything
     if len(chosen) != 1:
@@ -88,7 +87,6 @@ def clear_command(
         if not yes:
             confirm(f"Remove {chosen[0]} from the index of {index.source.root}?")
         if project:
-            # Imported here because it brings all that indexing needs.
             from outcrop.projects import service
 
             freed = service.remove(index, project)

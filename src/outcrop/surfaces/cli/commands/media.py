@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     from outcrop.app.index import Index
     from outcrop.media.assets import Assets
 
-EXAMPLES = """
-outcrop media add talks/keynote.mp4 --transcript media/keynote.vtt
-outcrop media add https://media.example.org/keynote.mp4 --file ~/keynote.mp4 --transcript media/keynote.vtt
-outcrop media verify ~/Downloads/keynote.mp4
-outcrop media verify ~/Downloads/video.mp4 --manifest media/keynote.json
-outcrop media list
-"""
-
 _HELP = "outcrop media --help"
 
 # What add takes, with the name of its option.
@@ -42,7 +34,7 @@ _DETAILS = {
 _NONE = "there are no media manifests here; outcrop media add writes one"
 
 
-@command("media", EXAMPLES)
+@command("media")
 @click.argument("action", type=click.Choice(["list", "add", "verify"]))
 @click.argument("items", nargs=-1, metavar="[FILE|URI|MANIFEST]...")
 @click.option("--transcript", "text", type=click.Path(path_type=Path), metavar="FILE", help="add: the text to index.")
@@ -64,6 +56,13 @@ def media_command(
     add writes a manifest with hash, size and type of a file, or of a URI with a copy in --file; nothing is ever
     downloaded. verify compares files with their manifests before you use them, and fails if one differs; without a
     file it checks every asset whose URI is a file on this machine. list shows every manifest.
+
+    Examples:
+        outcrop media add talks/keynote.mp4 --transcript media/keynote.vtt
+        outcrop media add https://media.example.org/keynote.mp4 --file ~/keynote.mp4 --transcript media/keynote.vtt
+        outcrop media verify ~/Downloads/keynote.mp4
+        outcrop media verify ~/Downloads/video.mp4 --manifest media/keynote.json
+        outcrop media list
     """
     details = {name: flags.pop(name) for name in _DETAILS}
     given = [f"--{option}" for name, option in _DETAILS.items() if details[name] not in (None, False)]
@@ -83,7 +82,6 @@ def media_command(
 
 
 def _add(index: Index, asset: str, details: dict[str, Any], as_json: bool, display: Display) -> None:
-    # Imported here, as what follows: `--help` and shell completion do not need it.
     from outcrop.media.add import add_media
 
     added = add_media(index, asset, **details, progress=display)

@@ -21,26 +21,11 @@ from outcrop.surfaces.render import columns, counted, duration, harmless_line, m
 if TYPE_CHECKING:
     from outcrop.app.index import Index
 
-IMPORT_EXAMPLES = """
-outcrop import-project ../other-repo
-outcrop import-project ~/museum.fossil --as museum
-outcrop import-project ~/src/crystal --kind api --path 'src/**' --build
-outcrop import-project --python numpy --python stdlib
-outcrop import-project --python requests --python-executable ~/app/.venv
-"""
-
-PROJECTS_EXAMPLES = """
-outcrop projects
-outcrop projects refresh
-outcrop projects refresh numpy-2.4
-outcrop projects remove museum
-"""
-
 ACTIONS = ("list", "refresh", "remove")
 _NONE = "no projects → outcrop import-project PEER"
 
 
-@command("import-project", IMPORT_EXAMPLES)
+@command("import-project")
 @click.argument("peer", type=click.Path(path_type=Path), required=False)
 @click.option("--as", "name", metavar="NAME", help="Call it NAME here.")
 @click.option("--kind", metavar="KIND", shell_complete=complete_kind, help="Index all of it as this kind, such as api.")
@@ -76,6 +61,13 @@ def import_project_command(
 
     With --python, signature and docstring of each public name of an installed package are read from its source and
     embedded here; the package is never imported or run. stdlib is the standard library.
+
+    Examples:
+        outcrop import-project ../other-repo
+        outcrop import-project ~/museum.fossil --as museum
+        outcrop import-project ~/src/crystal --kind api --path 'src/**' --build
+        outcrop import-project --python numpy --python stdlib
+        outcrop import-project --python requests --python-executable ~/app/.venv
     """
     if (peer is None) == (not packages):
         raise UsageError("import-project takes either PEER or --python PACKAGE", "Name a repository, or a package")
@@ -86,7 +78,6 @@ def import_project_command(
     if name and len(packages) > 1:
         raise UsageError("several packages cannot have one name", "Import one at a time with --as")
     with open_with_progress(directory, flags) as (index, display):
-        # Imported here because it brings all that indexing needs: `--help` does not need it.
         from outcrop.projects import service
 
         if peer is None:
@@ -106,7 +97,7 @@ def import_project_command(
     show_result({"projects": reports, "behind": behind}, as_json, lines + _behind_lines(behind))
 
 
-@command("projects", PROJECTS_EXAMPLES)
+@command("projects")
 @click.argument("action", type=click.Choice(ACTIONS), default="list")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @color_option
@@ -119,9 +110,14 @@ def projects_command(
     list shows where each project comes from, and whether it has everything that its peer has now. refresh reads what
     changed in the peers of these projects, or of all; a project whose peer cannot be read stays as it is. remove
     removes projects from this index; their peers are not changed.
+
+    Examples:
+        outcrop projects
+        outcrop projects refresh
+        outcrop projects refresh numpy-2.4
+        outcrop projects remove museum
     """
     with open_with_progress(directory, flags) as (index, display):
-        # Imported here because it brings all that indexing needs: `--help` does not need it.
         from outcrop.projects import service
 
         if action == "list":
@@ -194,7 +190,6 @@ def _build_there(index: Index, peer: Path, flags: dict[str, Any], display: Displ
 
 
 def _kind(name: str | None) -> Kind | None:
-    # Imported here because it brings numpy: `--help` does not need it.
     from outcrop.search.query import filter_of
 
     kinds = filter_of(name, None, None, None).kinds

@@ -21,17 +21,8 @@ from outcrop.surfaces.cli.options import (
 )
 from outcrop.surfaces.cli.terminal import choose_paint, note, width
 
-EXAMPLES = """
-outcrop search "where are retries configured"
-outcrop search --kind doc --kind wiki how do I install it from source
-outcrop search --path 'src/**' -k 3 --full parse a date
-outcrop search --mode keyword getUserName
-outcrop search --json "open the database" | jq -r '.hits[].path'
-outcrop search -C ~/other/repo "release checklist"
-"""
 
-
-@command("search", EXAMPLES)
+@command("search")
 @search_options(Mode.HYBRID, "By meaning and words, by meaning only, or by words only.")
 @click.option("--corpus", multiple=True, metavar="NAME", help="Only this corpus. Repeatable.")
 @click.option("--path", multiple=True, metavar="GLOB", help="Only paths that match. Repeatable.")
@@ -63,6 +54,14 @@ def search_command(
     Each hit starts with its path and line. Its score says how near the meaning is, from 0 to 1; in hybrid mode matching
     words count for the order too. The last line names the mode in which the hits were found, and the reason where it is
     not the one you asked for.
+
+    Examples:
+        outcrop search "where are retries configured"
+        outcrop search --kind doc --kind wiki how do I install it from source
+        outcrop search --path 'src/**' -k 3 --full parse a date
+        outcrop search --mode keyword getUserName
+        outcrop search --json "open the database" | jq -r '.hits[].path'
+        outcrop search -C ~/other/repo "release checklist"
     """
     text = " ".join(map(readable, query))
     filters = {"kind": kind, "project": project, "corpus": corpus, "path": path}

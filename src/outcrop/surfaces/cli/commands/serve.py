@@ -24,16 +24,10 @@ from outcrop.surfaces.cli.terminal import note, show
 from outcrop.surfaces.install.fossil_ext import check, install_ext, script, script_path, uninstall_ext
 from outcrop.surfaces.render import harmless_line
 
-SERVE_EXAMPLES = """
-outcrop serve
-outcrop serve --open ~/projects/kettle
-outcrop serve --host 0.0.0.0 --token-ref OUTCROP_PAGE_TOKEN
-"""
-
 SHORTEST_TOKEN = 16
 
 
-@command("serve", SERVE_EXAMPLES)
+@command("serve")
 @path_argument
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST", help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="The port; 0 for any free one.")
@@ -59,8 +53,12 @@ def serve_command(
 
     By default only this machine reaches it. On another address every visitor needs a token: a new one is shown, unless
     an environment variable holds one.
+
+    Examples:
+        outcrop serve
+        outcrop serve --open ~/projects/kettle
+        outcrop serve --host 0.0.0.0 --token-ref OUTCROP_PAGE_TOKEN
     """
-    # Imported here: a server takes longer to import than most commands take to run.
     from outcrop.surfaces.web import server
     from outcrop.surfaces.web.app import BASE, make_app
     from outcrop.surfaces.web.auth import Authenticator, new_token
@@ -104,17 +102,11 @@ def _token_from(name: str | None) -> str | None:
     return value
 
 
-FOSSIL_EXAMPLES = """
-outcrop fossil install-ext /srv/ext
-outcrop fossil install-ext /srv/ext -C ~/museum/project.fossil
-outcrop fossil install-ext /srv/ext --uninstall
-"""
-
 # They say where the model's cache and the user's settings are.
 _INHERITED = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
 
-@command("fossil", FOSSIL_EXAMPLES)
+@command("fossil")
 @click.argument("action", type=click.Choice(["install-ext"]))
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--uninstall", "remove", is_flag=True, help="Remove it again.")
@@ -127,6 +119,11 @@ def fossil_command(action: str, folder: Path, remove: bool, branch: str | None, 
     their capabilities in Fossil allow. Run this as the user that runs the server. The page uses the settings of this
     command line, of the environment and of your own file. With -C REPOSITORY the command also says what visitors will
     see of it.
+
+    Examples:
+        outcrop fossil install-ext /srv/ext
+        outcrop fossil install-ext /srv/ext -C ~/museum/project.fossil
+        outcrop fossil install-ext /srv/ext --uninstall
     """
     if os.name == "nt":
         raise UsageError("Fossil runs such pages only on Unix", "Use outcrop serve here")
@@ -168,7 +165,6 @@ def _variables(flags: dict[str, Any]) -> dict[str, str]:
 
 def _visible_kinds(directory: Path, flags: dict[str, Any]) -> Iterator[str]:
     """What visitors of a repository will see of its index."""
-    # Imported here: only -C needs it.
     from outcrop.core.model import Kind
     from outcrop.sources.fossil.capabilities import capabilities_of, may_see
     from outcrop.sources.fossil.source import FossilSource

@@ -19,14 +19,8 @@ from outcrop.surfaces.render import columns, duration, harmless_line
 if TYPE_CHECKING:
     from outcrop.embedders.check import EmbedderStatus, EmbedderTest
 
-CONFIG_EXAMPLES = """
-outcrop config
-outcrop config --json | jq .settings.embedder
-OUTCROP_EMBEDDER=hash outcrop config
-"""
 
-
-@command("config", CONFIG_EXAMPLES)
+@command("config")
 @color_option
 @listing_options
 @result_options
@@ -34,6 +28,11 @@ def config_command(as_json: bool, color: str, directory: Path, **flags: Any) -> 
     """Show every setting and where its value comes from.
 
     Of these the last one wins: defaults, outcrop.toml in the repository, your own file, OUTCROP_* variables, options.
+
+    Examples:
+        outcrop config
+        outcrop config --json | jq .settings.embedder
+        OUTCROP_EMBEDDER=hash outcrop config
     """
     with open_index(directory, flags) as index:
         settings, root = index.settings, index.source.root
@@ -49,14 +48,7 @@ def _config_lines(settings: Settings, files: dict[str, Path], paint: Paint) -> I
         yield f"{name} file  {harmless_line(str(path))}{'' if path.exists() else '  (none)'}"
 
 
-EMBEDDER_EXAMPLES = """
-outcrop embedder status
-outcrop embedder test
-outcrop embedder test --embedder ollama --model nomic-embed-text
-"""
-
-
-@command("embedder", EMBEDDER_EXAMPLES)
+@command("embedder")
 @click.argument("action", type=click.Choice(["status", "test"]))
 @result_options
 def embedder_command(action: str, as_json: bool, directory: Path, **flags: Any) -> None:
@@ -64,9 +56,13 @@ def embedder_command(action: str, as_json: bool, directory: Path, **flags: Any) 
 
     status sends nothing. test embeds four sentences of its own, none of your text, and shows whether two that mean the
     same are nearer than two that do not.
+
+    Examples:
+        outcrop embedder status
+        outcrop embedder test
+        outcrop embedder test --embedder ollama --model nomic-embed-text
     """
     with open_index(directory, flags) as index:
-        # Imported here because it brings numpy: `--help` and shell completion do not need it.
         from outcrop.embedders import check
 
         found = (check.status if action == "status" else check.test)(index.embedder)
@@ -117,18 +113,17 @@ def _test_lines(test: EmbedderTest) -> Iterator[str]:
     yield verdict
 
 
-COMPLETION_EXAMPLES = """
-outcrop completion bash >> ~/.bashrc
-outcrop completion zsh >> ~/.zshrc
-outcrop completion fish > ~/.config/fish/completions/outcrop.fish
-"""
-
-
-@command("completion", COMPLETION_EXAMPLES)
+@command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion_command(ctx: click.Context, shell: str) -> None:
-    """Print the script that lets a shell complete commands, options and values of outcrop."""
+    """Print the script that lets a shell complete commands, options and values of outcrop.
+
+    Examples:
+        outcrop completion bash >> ~/.bashrc
+        outcrop completion zsh >> ~/.zshrc
+        outcrop completion fish > ~/.config/fish/completions/outcrop.fish
+    """
     complete_class = get_completion_class(shell)
     assert complete_class is not None
     complete = complete_class(ctx.find_root().command, {}, "outcrop", COMPLETION_VARIABLE)

@@ -28,17 +28,8 @@ from outcrop.surfaces.cli.progress import Display, open_with_progress, progress
 from outcrop.surfaces.cli.terminal import note
 from outcrop.surfaces.render import harmless_line, outcome
 
-WATCH_EXAMPLES = """
-outcrop watch
-outcrop watch ~/notes --json
-outcrop watch --once
-outcrop watch --install
-outcrop watch --install=unit
-outcrop watch --uninstall
-"""
 
-
-@command("watch", WATCH_EXAMPLES)
+@command("watch")
 @path_argument
 @click.option("--once", is_flag=True, help="Bring the index up to date, waiting for other builds of it, and exit.")
 @click.option("--if-indexed", is_flag=True, help="The same, but do nothing where there is no index yet (for hooks).")
@@ -73,12 +64,19 @@ def watch_command(
     Runs until Ctrl-C or SIGTERM. It indexes what changed, and nothing else, after commits, merges and pulls, branch
     switches, saved files, and everything that becomes public in a Fossil repository. Without an index it builds one
     first. Text leaves this machine only where `outcrop index` would send it.
+
+    Examples:
+        outcrop watch
+        outcrop watch ~/notes --json
+        outcrop watch --once
+        outcrop watch --install
+        outcrop watch --install=unit
+        outcrop watch --uninstall
     """
     where = directory / (path or "")
     if sum((once or if_indexed, install is not None, uninstall)) > 1:
         raise UsageError("--once, --install and --uninstall exclude each other", "outcrop watch --help")
     if install is not None or uninstall:
-        # Imported here, as below: each use needs only its own part.
         from outcrop.surfaces.cli.install_prompt import change_watch_installation
 
         change_watch_installation(where, flags, install, yes=yes, as_json=as_json, quiet=quiet)
