@@ -9,14 +9,24 @@ from pathlib import Path
 
 from outcrop.core.model import Answer, Hit, Kind, Mode
 from outcrop.surfaces.cli.terminal import Paint, cells, cut, fit
-from outcrop.surfaces.render import Line, clock, counted, excerpt, harmless_line, passage
+from outcrop.surfaces.render import (
+    REVISION_CHARACTERS,
+    Line,
+    clock,
+    corrections,
+    counted,
+    excerpt,
+    harmless_line,
+    listed,
+    passage,
+    staleness,
+)
 from outcrop.text import terms
 
 # Lines of a passage: enough to judge it, and ten hits fill two screens.
 SHOWN_LINES = 6
 
 OTHER_PATHS = 3
-REVISION_CHARACTERS = 12
 
 # Their paths show the kind; every other kind is named.
 _OBVIOUS = frozenset({Kind.CODE, Kind.DOC})
@@ -25,13 +35,7 @@ _NO_FILE = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM})
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """How an answer is shown.
-
-    Attributes:
-        root: The folder that the paths of hits are relative to.
-        here: The folder that shown paths are relative to.
-        full: Show whole passages.
-    """
+    """How an answer is shown: hits have paths relative to ``root``, shown ones are relative to ``here``."""
 
     root: Path
     here: Path
@@ -49,9 +53,7 @@ def answer_lines(answer: Answer, query: str, view: AnswerView) -> Iterator[str]:
         if hit.explanation:
             yield view.paint("dim", f"  {harmless_line('  '.join(hit.explanation))}")
         yield from _passage(hit, wanted, view)
-        for line in (_other_paths(hit, view), _near_duplicates(hit, view)):
-            if line:
-                yield view.paint("dim", line)
+        yield from _other_locations(hit, view)
         yield ""
     yield from _footer(answer, view)
 
@@ -115,23 +117,15 @@ def _marked(line: Line, paint: Paint) -> str:
     return "".join([*parts, line.text[at:]])
 
 
-def _other_paths(hit: Hit, view: AnswerView) -> str:
-    return _listed("also at", [location(hit, view, path) for path in hit.paths if path != hit.path])
-
-
-def _near_duplicates(hit: Hit, view: AnswerView) -> str:
-    found = []
+def _other_locations(hit: Hit, view: AnswerView) -> Iterator[str]:
+    others = [location(hit, view, path) for path in hit.paths if path != hit.path]
+    copies = []
     for copy in hit.copies:
         where = location(replace(hit, kind=copy.kind, project=copy.project, path=copy.path, hash=copy.hash), view)
-        found.append(f"{where} cell {copy.cell + 1}" if copy.cell is not None else f"{where}:{copy.lines[0]}")
-    return _listed("nearly the same at", found)
-
-
-def _listed(what: str, locations: list[str]) -> str:
-    if not locations:
-        return ""
-    more = f" and {len(locations) - OTHER_PATHS} more" if len(locations) > OTHER_PATHS else ""
-    return f"  {what} {', '.join(locations[:OTHER_PATHS])}{more}"
+        copies.append(f"{where} cell {copy.cell + 1}" if copy.cell is not None else f"{where}:{copy.lines[0]}")
+    for what, found in (("also at", others), ("nearly the same at", copies)):
+        if found:
+            yield view.paint("dim", f"  {what} {listed(found, OTHER_PATHS)}")
 
 
 def _footer(answer: Answer, view: AnswerView) -> Iterator[str]:
@@ -139,21 +133,12 @@ def _footer(answer: Answer, view: AnswerView) -> Iterator[str]:
     found = counted(len(answer.hits), "hit") if answer.hits else "nothing found"
     mode = "keyword only" if answer.mode is Mode.KEYWORD and answer.reason else answer.mode
     yield paint("dim", " · ".join(part for part in (mode, answer.space, found) if part))
-    for typed, meant in answer.corrected.items():
-        yield paint("warn", harmless_line(f"{typed} is not in the index; the search used {meant}"))
+    for line in corrections(answer):
+        yield paint("warn", line)
     if answer.reason:
         yield paint("warn", harmless_line(answer.reason))
     if answer.stale is not None:
-        yield paint("warn", f"the index is behind: {_revisions(answer.stale.indexed, answer.stale.current)}")
-
-
-def _revisions(indexed: str | None, current: str) -> str:
-    if indexed is None:
-        return "its first build did not finish → outcrop index"
-    before, now = (harmless_line(each)[:REVISION_CHARACTERS] for each in (indexed, current))
-    if before == now:
-        return "files changed since it was made → outcrop index"
-    return f"made at {before}, the source is at {now} → outcrop index"
+        yield paint("warn", f"the index is behind: {staleness(answer.stale)} → outcrop index")
 
 
 def suggestions(answer: Answer, *, filtered: bool, min_score: bool) -> str:

@@ -11,12 +11,10 @@ from contextlib import suppress
 
 
 def outcrop() -> int:
-    """The program ``outcrop``; returns its exit code."""
     return _leave(_run("outcrop.surfaces.cli.program"))
 
 
 def agent_tool() -> int:
-    """The program ``agent-tool``; returns its exit code."""
     return _run("outcrop.surfaces.cli.agent_tool")
 
 

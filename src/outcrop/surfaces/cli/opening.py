@@ -35,19 +35,15 @@ def show_warnings() -> None:
 
 
 def open_here(directory: Path, flags: dict[str, Any], *, rev: str | None, before_asking: Callable[[], None]) -> Index:
-    """See ``options.open_index``."""
     from outcrop.app import index
 
     show_warnings()
     settings = dict(flags)
     branch = settings.pop("branch", None)
-    if settings.get("store") is not None:
-        settings["store"] = settings["store"].absolute()
     return index.open(directory, settings=settings, rev=rev, branch=branch, consent=_consent(before_asking))
 
 
 def _consent(before_asking: Callable[[], None]) -> Consent | None:
-    """Asks the person at the terminal; None where there is no terminal."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return None
     from outcrop.embedders.http.consent import Consent

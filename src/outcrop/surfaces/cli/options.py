@@ -25,8 +25,8 @@ class Command(click.Command):
     """A command whose docstring ends with examples."""
 
     def __init__(self, *args: Any, **attributes: Any) -> None:
-        text, _, self.examples = inspect.cleandoc(attributes.pop("help") or "").partition("\n\nExamples:\n")
-        super().__init__(*args, help=text, **attributes)
+        attributes["help"], _, self.examples = inspect.cleandoc(attributes["help"]).partition("\n\nExamples:\n")
+        super().__init__(*args, **attributes)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # Unwrapped, so that they can be copied.
@@ -86,7 +86,13 @@ space_options = _all(
         multiple=True,
         help="Allow text to leave this machine for ADDRESS. Repeatable.",
     ),
-    click.option("--store", type=click.Path(path_type=Path), metavar="FILE", help="Keep the index in FILE."),
+    click.option(
+        "--store",
+        type=click.Path(path_type=Path),
+        callback=lambda _, __, path: path and path.absolute(),
+        metavar="FILE",
+        help="Keep the index in FILE.",
+    ),
 )
 
 # Settings that decide which vectors; every command that opens an index takes them.
@@ -115,7 +121,6 @@ def complete_kind(_: click.Context, __: click.Parameter, incomplete: str) -> lis
 
 
 def search_options(mode: Mode, mode_help: str) -> Callable[[Function], Function]:
-    """The question and the options that every search takes, with its default mode."""
     return _all(
         click.argument("query", nargs=-1, required=True),
         click.option(
@@ -134,11 +139,9 @@ def open_index(
     rev: str | None = None,
     before_asking: Callable[[], None] = lambda: None,
 ) -> Index:
-    """Open the index of a folder with the settings given on the command line.
+    """Open the index of a folder with settings by name, and ``branch``; None or empty where not given.
 
-    Args:
-        flags: The values of the settings options, and ``branch``; None or empty where not given.
-        before_asking: Called before a person is asked whether text may leave the machine.
+    ``before_asking`` is called before a person is asked whether text may leave the machine.
     """
     # numpy's BLAS would start a thread for each processor and let it spin for a tenth of a second, which takes that
     # processor from the model. A short command has no use for them: one question is scored as it is read.
@@ -153,7 +156,6 @@ def show_json(value: object) -> None:
 
 
 def show_result(value: object, as_json: bool, lines: Iterable[str]) -> None:
-    """Print the result of a command, as one JSON object or as lines for a person."""
     if as_json:
         show_json(value)
     else:

@@ -135,7 +135,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(command: click.Command, name: str, arguments: list[str]) -> int:
-    """Run a command of a program with that name, and turn every error into a message and an exit code."""
     make_streams_robust()
     try:
         return _run(command, name, arguments)

@@ -48,7 +48,6 @@ def progress(*, quiet: bool = False) -> Iterator[Display]:
 def open_with_progress(
     directory: Path, flags: dict[str, Any], *, rev: str | None = None, quiet: bool = False
 ) -> Iterator[tuple[Index, Display]]:
-    """Open an index for work that takes a while; see ``options.open_index``."""
     with progress(quiet=quiet) as display, open_index(directory, flags, rev=rev, before_asking=display.hide) as index:
         yield index, display
 

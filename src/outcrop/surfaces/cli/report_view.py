@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from outcrop.config.settings import DEFAULT, NAMES, Settings
 from outcrop.core.model import Skipped
-from outcrop.core.reports import BuildReport, Plan, Status, Watcher
+from outcrop.core.reports import BuildReport, CollectionStatus, Plan, Status, Watcher
 from outcrop.surfaces.cli.terminal import Paint
 from outcrop.surfaces.render import columns, counted, duration, harmless_line, size
 
@@ -96,8 +96,8 @@ def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str
     rows: list[tuple[str, ...]] = [("collection", "artifacts", "chunks", "embedded", "size", "kinds")]
     for each in status.collections:
         kinds = ", ".join(f"{name} {number:,}" for name, number in each.kinds.items())
-        embedded = f"{each.embedded * 100 // each.chunks} %" if each.chunks else "–"
-        rows.append((each.name, f"{each.artifacts:,}", f"{each.chunks:,}", embedded, size(each.bytes), kinds))
+        artifacts, chunks, embedded, _, bytes_ = _numbers(each)
+        rows.append((each.name, artifacts, chunks, embedded, bytes_, kinds))
     yield from columns(rows, right={1, 2, 3, 4})
     for peer in status.projects:
         missing = "" if peer.embedded == peer.chunks else f", {peer.chunks - peer.embedded:,} of them not embedded"
@@ -135,7 +135,7 @@ def catalog_lines(catalog: Catalog, paint: Paint, *, verbose: bool) -> Iterator[
     yield from _skip_summary(skipped, verbose=verbose, how="outcrop status --catalog --verbose")
 
 
-def _numbers(tally: Tally) -> tuple[str, ...]:
+def _numbers(tally: Tally | CollectionStatus) -> tuple[str, ...]:
     embedded = f"{tally.embedded * 100 // tally.chunks} %" if tally.chunks else "–"
     return f"{tally.artifacts:,}", f"{tally.chunks:,}", embedded, f"{tally.characters:,}", size(tally.bytes)
 

@@ -83,7 +83,6 @@ def confirm(question: str) -> None:
 
 
 def is_utf8() -> bool:
-    """Whether stdout takes every character."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return encoding.lower().replace("_", "-") in ("utf-8", "utf8")
 

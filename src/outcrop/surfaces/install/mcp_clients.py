@@ -27,12 +27,8 @@ _BROKEN_LIST = re.compile(r'\[\n((?:\s+(?:"(?:[^"\\\n]|\\.)*"|[\w.+-]+),?\n)+)\s
 class McpClient:
     """A program that starts MCP servers.
 
-    Attributes:
-        file: Its settings, from the root of the project.
-        servers: The object in them that holds servers by name.
-        arguments: What follows ``outcrop mcp --text-only``.
-        then: What is left to do there.
-        more: What an entry has beside command and arguments.
+    ``file`` has its settings, from the root of the project, and in them the object ``servers`` holds servers by name.
+    An entry has ``arguments`` after ``outcrop mcp --text-only``, and ``more``; ``then`` is what is left to do.
     """
 
     title: str
@@ -68,11 +64,7 @@ CLIENTS: Mapping[str, McpClient] = {
 
 
 def install_client(root: Path, client: McpClient, name: str) -> ChangePlan:
-    """What adds the entry to the client's settings.
-
-    Raises:
-        FormatError: The file cannot be written again as it is; the message says what to add by hand.
-    """
+    """Add the entry; a ``FormatError`` says what to add by hand to a file that cannot be written as it is."""
     file = _SettingsFile.read(root, client)
     entry = client.entry()
     member = f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(entry, ensure_ascii=False)}"
@@ -88,11 +80,7 @@ def install_client(root: Path, client: McpClient, name: str) -> ChangePlan:
 
 
 def uninstall_client(root: Path, client: McpClient, name: str) -> ChangePlan:
-    """What removes the entry, the object that is then empty, and the file that is then empty.
-
-    Raises:
-        FormatError: As for ``install_client``.
-    """
+    """Remove the entry, the object that is then empty, and the file that is then empty."""
     file = _SettingsFile.read(root, client)
     by_hand = f'Remove "{name}" from the object "{client.servers}" in it'
     settings = file.parse(by_hand)

@@ -155,7 +155,6 @@ class ProgramRun:
 
 
 def read_setting(database: sqlite3.Connection, name: str) -> str | None:
-    """A row of a Fossil repository's configuration."""
     row = database.execute("SELECT value FROM config WHERE name = ?", (name,)).fetchone()
     return None if row is None else str(row[0])
 
@@ -170,4 +169,4 @@ def _options(flags: Mapping[str, Any]) -> Iterator[str]:
     for name, value in flags.items():
         values: Sequence[Any] = value if isinstance(value, tuple) else () if value is None else (value,)
         for each in values:
-            yield f"--{name.replace('_', '-')}={each.absolute() if isinstance(each, Path) else each}"
+            yield f"--{name.replace('_', '-')}={each}"

@@ -32,7 +32,6 @@ WantedBy=default.target
 
 
 def install_unit(watched: Path, flags: Mapping[str, Any]) -> ChangePlan:
-    """What makes the user's systemd run a watch of a folder or of a Fossil repository's file."""
     if shutil.which("systemctl") is None:
         raise UsageError("there is no systemd here", "Run `outcrop watch` yourself, or use --install=hook")
     path = unit_path(watched)

@@ -43,7 +43,6 @@ class PassageRequest:
 
 
 def read(index: Index, request: PassageRequest) -> ReadPassage:
-    """Read the lines that were named, or the beginning of the whole."""
     if not request.path and not request.content_hash:
         raise UsageError("read_passage needs a path or a hash", "Take either from a hit of semantic_search")
     document, request = _find(index, request)

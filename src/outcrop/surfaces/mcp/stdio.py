@@ -47,7 +47,6 @@ class Connection:
             ) from error
 
     def listen(self) -> None:
-        """Begin to read."""
         threading.Thread(target=self._listen, daemon=True).start()
 
     def disconnect(self) -> None:
@@ -150,9 +149,8 @@ def _move(descriptor: int, flags: int) -> int:
 def serve(open_index: Callable[[], Index], is_current: Callable[[Index], bool], *, structured: bool = True) -> None:
     """Serve one client until it closes its end.
 
-    Args:
-        is_current: Whether an open index still is what ``open_index`` would give.
-        structured: Whether answers have an object beside the text.
+    ``is_current``: whether an open index still is what ``open_index`` would give. ``structured``: with an object beside
+    the text of an answer.
     """
     early = EarlyResponder(structured=structured)
     connection = Connection(early)

@@ -38,12 +38,7 @@ _DELETED = 3
 
 
 class Trigger(ABC):
-    """Waits for a sign of change.
-
-    Attributes:
-        how: How it learns of changes, for people.
-        reason: Why it is not the usual trigger.
-    """
+    """Waits for a sign of change. ``how`` is for people; ``reason`` says why it is not the usual trigger."""
 
     how: str
     reason: str | None = None

@@ -77,7 +77,6 @@ class Authenticator:
         return self._token is not None and _equal(text, self._token)
 
     def signed_in(self, address: str) -> RedirectResponse:
-        """Set the cookie and go to an address of this server."""
         # Two slashes at the front would lead to another host.
         response = RedirectResponse("/" + address.lstrip("/\\"), 303)
         response.set_cookie(COOKIE, self._cookie, max_age=MONTH, httponly=True, samesite="strict")

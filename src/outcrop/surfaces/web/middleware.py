@@ -86,7 +86,6 @@ class SecurityMiddleware:
         await (response or self._app)(scope, receive, send_secured)
 
     def _refuse(self, request: WebRequest) -> WebResponse | None:
-        """The answer to a request that is not allowed, or None."""
         headers, path = request.headers, request.scope["path"]
         host = headers.get("host", "")
         if not self._authenticator.accepts_host(host):

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +83,6 @@ def _list(as_json: bool) -> None:
 
 
 def _read(arguments: str | None) -> dict[str, Any]:
-    """The object with the arguments."""
     text = arguments
     if text == "-" or (text is None and not is_terminal(sys.stdin)):
         text = sys.stdin.buffer.read().decode("utf-8", "replace") if sys.stdin is not None else ""
@@ -105,15 +103,6 @@ def _read(arguments: str | None) -> dict[str, Any]:
 MAX_HOOK_BYTES = 4 << 20
 
 HOOK_EVENT = "UserPromptSubmit"
-
-
-@dataclass(frozen=True, slots=True)
-class _HookInput:
-    """A prompt, the folder to search, and the event that an agent's hook names."""
-
-    prompt: str
-    directory: Path
-    event: str
 
 
 @command("context")
@@ -161,16 +150,16 @@ def context_command(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # see options.open_index
     show_warnings()
     began = time.monotonic()
-    typed = _HookInput(" ".join(map(readable, prompt)), directory, "")
-    given = rag_context.within(timeout, lambda: _read_hook(directory)) if hook else typed
-    if given is None:
-        return
-    if flags.get("store") is not None:
-        flags["store"] = flags["store"].absolute()
+    text, event = " ".join(map(readable, prompt)), ""
+    if hook:
+        given = rag_context.within(timeout, lambda: _read_hook(directory))
+        if given is None:
+            return
+        text, directory, event = given
     request = rag_context.ContextRequest(
-        given.prompt,
+        text,
         k,
-        directory=given.directory,
+        directory=directory,
         tokens=tokens,
         timeout=timeout - (time.monotonic() - began),
         min_score=min_score,
@@ -180,14 +169,14 @@ def context_command(
     if as_json and not hook:
         show_json(_with_sources(found))
     elif as_json and found.text:
-        inner = {"hookEventName": given.event, "additionalContext": harmless(found.text)}
+        inner = {"hookEventName": event, "additionalContext": harmless(found.text)}
         show_json({"hookSpecificOutput": inner})
     elif found.text:
         show(harmless(found.text))
 
 
-def _read_hook(directory: Path) -> _HookInput | None:
-    """A hook's JSON from stdin; None where it is something else."""
+def _read_hook(directory: Path) -> tuple[str, Path, str] | None:
+    """The prompt, the folder to search, and the event of a hook's JSON on stdin; None where it is something else."""
     if sys.stdin is None:
         return None
     data = sys.stdin.buffer.read(MAX_HOOK_BYTES + 1)
@@ -202,7 +191,7 @@ def _read_hook(directory: Path) -> _HookInput | None:
     where, event = hook.get("cwd"), hook.get("hook_event_name")
     if directory == Path() and isinstance(where, str) and where and "\0" not in where:
         directory = Path(where)
-    return _HookInput(hook["prompt"], directory, event if isinstance(event, str) and event else HOOK_EVENT)
+    return hook["prompt"], directory, event if isinstance(event, str) and event else HOOK_EVENT
 
 
 def _with_sources(found: Context) -> dict[str, Any]:
@@ -274,12 +263,9 @@ def _serve(place: Path, rev: str | None, flags: dict[str, Any], *, structured: b
 
 
 def _is_current(index: Index, flags: dict[str, Any]) -> bool:
-    """Whether the settings still are those that the index was opened with."""
     from outcrop.config.settings import load_settings
 
     given = {name: value for name, value in flags.items() if name != "branch"}
-    if given.get("store") is not None:
-        given["store"] = given["store"].absolute()
     try:
         now = load_settings(index.source.root, given)
     except BadConfig:

@@ -85,7 +85,6 @@ def index_command(
 def _custom_corpus(
     directory: Path, paths: tuple[str, ...], corpus: str | None, no_prune: bool
 ) -> tuple[Path, dict[str, Any]]:
-    """Where the index is, and the arguments of the build."""
     if corpus is not None:
         here = directory.absolute()
         named = [here / path for path in paths] if paths else None

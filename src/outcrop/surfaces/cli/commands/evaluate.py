@@ -21,11 +21,11 @@ from outcrop.surfaces.cli.options import (
     space_options,
 )
 from outcrop.surfaces.cli.progress import open_with_progress
-from outcrop.surfaces.render import columns, counted, duration, harmless_line
+from outcrop.surfaces.render import columns, counted, duration, harmless_line, listed
 
 if TYPE_CHECKING:
     from outcrop.evaluation.probe import Probe, ProbeRank
-    from outcrop.evaluation.results import AskedQuestion, Evaluation, MissingLabel, ResultRow
+    from outcrop.evaluation.results import AskedQuestion, Evaluation, ResultRow
 
 # Of a long list, so many are named; --json has them all.
 NAMED = 5
@@ -143,22 +143,25 @@ def _signed(number: float) -> str:
 
 
 def _notes(found: Evaluation) -> Iterator[str]:
-    for each in found.embedded:
-        if each.passages:
-            took = f"{counted(each.passages, 'passage')} in {duration(each.seconds)}"
-            yield f"{harmless_line(each.embedder)}: embedded {took} for this, and kept nothing"
+    for made in found.embedded:
+        if made.passages:
+            took = f"{counted(made.passages, 'passage')} in {duration(made.seconds)}"
+            yield f"{harmless_line(made.embedder)}: embedded {took} for this, and kept nothing"
     for failure in found.failures:
         yield f"{harmless_line(failure.embedder)}: not measured: {harmless_line(failure.reason)}"
     if found.missing:
         yield f"not in this index, and not counted: {counted(len(found.missing), 'label')}"
-        yield from _missing(found.missing)
+        for each in found.missing[:NAMED]:
+            yield f"  {harmless_line(each.label)}  ({harmless_line(each.id)})"
+        if len(found.missing) > NAMED:
+            yield f"  … and {len(found.missing) - NAMED:,} more"
     for ids, why in (
         (found.left_out, "left out, because the index holds no answer"),
         (found.without_answer, "left out, because nothing is judged relevant"),
         (found.without_topic, "left out, because no topic has the question"),
     ):
         if ids:
-            yield f"{why}: {counted(len(ids), 'question')} ({_listed(ids)})"
+            yield f"{why}: {counted(len(ids), 'question')} ({listed(list(map(harmless_line, ids)), NAMED)})"
     if found.not_judged:
         yield f"topics without a judgement: {found.not_judged:,}"
     if found.passed_over:
@@ -167,20 +170,7 @@ def _notes(found: Evaluation) -> Iterator[str]:
         yield "the index is behind its source → outcrop index"
 
 
-def _missing(missing: Sequence[MissingLabel]) -> Iterator[str]:
-    for each in missing[:NAMED]:
-        yield f"  {harmless_line(each.label)}  ({harmless_line(each.id)})"
-    if len(missing) > NAMED:
-        yield f"  … and {len(missing) - NAMED:,} more"
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(harmless_line(name) for name in names[:NAMED])
-    return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED:,} more"
-
-
 def _question(asked: AskedQuestion, rows: Sequence[ResultRow]) -> Iterator[str]:
-    """One question: its result and the places of its answers in the first row, and its results in the others."""
     if not asked.results:
         return
     first = asked.results[0]

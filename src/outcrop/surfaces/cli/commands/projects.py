@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outcrop.core.model import Kind
 from outcrop.core.reports import ProjectReport, ProjectStatus
 from outcrop.errors import OutcropError, UsageError
 from outcrop.surfaces.cli.options import color_option, command, complete_kind, open_index, result_options, show_result
@@ -79,6 +78,7 @@ def import_project_command(
         raise UsageError("several packages cannot have one name", "Import one at a time with --as")
     with open_with_progress(directory, flags) as (index, display):
         from outcrop.projects import service
+        from outcrop.search.query import filter_of
 
         if peer is None:
             reports = [
@@ -89,8 +89,8 @@ def import_project_command(
             where = directory / peer
             if build:
                 _build_there(index, where, flags, display)
-            wanted = _kind(kind)
-            reports = [service.import_project(index, where, name=name, kind=wanted, paths=path, progress=display)]
+            only = next(iter(filter_of(kind, None, None, None).kinds), None)
+            reports = [service.import_project(index, where, name=name, kind=only, paths=path, progress=display)]
         space = index.embedder.space.id
         behind = _behind(index, reports)
     lines = [line for report in reports for line in import_lines(report, space)]
@@ -187,13 +187,6 @@ def _build_there(index: Index, peer: Path, flags: dict[str, Any], display: Displ
         state = other.store.state() if other.store.exists else None
         if state is None or state.space == index.embedder.space:
             other.build(progress=display)
-
-
-def _kind(name: str | None) -> Kind | None:
-    from outcrop.search.query import filter_of
-
-    kinds = filter_of(name, None, None, None).kinds
-    return kinds[0] if kinds else None
 
 
 def import_lines(report: ProjectReport, space: str) -> Iterator[str]:

@@ -149,7 +149,6 @@ def fossil_command(action: str, folder: Path, remove: bool, branch: str | None, 
 
 
 def _variables(flags: dict[str, Any]) -> dict[str, str]:
-    """The environment of the page: what is set here now, and the options of the command line."""
     names = {f"OUTCROP_{name.upper()}" for name in NAMES}
     made = {name: value for name, value in os.environ.items() if name in names or name in _INHERITED}
     made.setdefault("HOME", str(Path.home()))
@@ -157,14 +156,12 @@ def _variables(flags: dict[str, Any]) -> dict[str, str]:
         made["OUTCROP_CONFIG"] = str(user_file())
     for name, value in flags.items():
         if value not in (None, ()):
-            text = "\n".join(value) if isinstance(value, tuple) else str(value)
-            made[f"OUTCROP_{name.upper()}"] = str(value.absolute()) if isinstance(value, Path) else text
+            made[f"OUTCROP_{name.upper()}"] = "\n".join(value) if isinstance(value, tuple) else str(value)
     # See ``options.open_index``.
     return made | {"OPENBLAS_NUM_THREADS": "1", "PYTHONUTF8": "1"}
 
 
 def _visible_kinds(directory: Path, flags: dict[str, Any]) -> Iterator[str]:
-    """What visitors of a repository will see of its index."""
     from outcrop.core.model import Kind
     from outcrop.sources.fossil.capabilities import capabilities_of, may_see
     from outcrop.sources.fossil.source import FossilSource

@@ -61,7 +61,6 @@ def describe(base: str) -> dict[str, Any]:
 
 
 def respond(request: Request) -> Response:
-    """Answer ``/ext/api/openapi.json``."""
     return Response(200, json.dumps(describe(request.base), indent=1).encode(), JSON)
 
 

@@ -73,7 +73,6 @@ def dedent(lines: Sequence[Line]) -> list[Line]:
 
 
 def reads_as_prose(kind: Kind, path: str | None) -> bool:
-    """Whether a text is shown in a proportional font."""
     return kind in _PROSE_KINDS or path is None or (kind is not Kind.CODE and is_prose(path))
 
 

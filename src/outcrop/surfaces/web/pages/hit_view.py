@@ -28,15 +28,7 @@ FOUND_BY = {
 
 
 class HitView:
-    """One hit on the page.
-
-    Attributes:
-        title: Name of the definition or trail of headings; may be empty.
-        links: The first is for the title.
-        more: Address of the viewer with more lines around these.
-        other_paths: Paths with the same content; ``more_paths`` counts those not named.
-        copies: Near-duplicates; ``more_copies`` counts those not named.
-    """
+    """One hit on the page: the first of ``links`` is for its title, ``more`` leads to the lines around."""
 
     def __init__(
         self,

@@ -48,12 +48,7 @@ class Links(Protocol):
     """Makes links for the hits of one answer."""
 
     def to(self, targets: Sequence[LinkTarget], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
-        """The links of each target; the first is for its title.
-
-        Args:
-            query: The question, for marks and the way back.
-            filters: The other parameters of the search page, as a query string.
-        """
+        """The links of each target, the first for its title; ``query`` and ``filters`` (a query string) lead back."""
 
 
 class ViewerLinks(Links):

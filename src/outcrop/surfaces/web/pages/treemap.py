@@ -35,21 +35,17 @@ INVISIBLE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One rectangle, in units of the picture.
-
-    Attributes:
-        label: What fits on it; may be empty.
-        level: 0 for folders of the root, 1 for folders in them, 2 for folders in those.
-        shade: 0 to 5, to tell the folders of the root apart.
-    """
+    """One rectangle, in units of the picture. ``shade`` tells the folders of the root apart."""
 
     x: float
     y: float
     width: float
     height: float
+    # What fits on it; may be empty.
     label: str
     name: str
     bytes: int
+    # 0 for folders of the root.
     level: int
     shade: int
 

@@ -28,12 +28,7 @@ ABOVE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class BlockView:
-    """One block on the page; ``above`` and ``below`` count lines that are not shown.
-
-    Attributes:
-        anchor: Prefix of the ids of its lines.
-        chosen: First and last highlighted line, or None.
-    """
+    """One block: ``anchor`` begins the ids of its lines, ``above`` and ``below`` count the lines that are not shown."""
 
     heading: str
     anchor: str
