@@ -29,7 +29,6 @@ def confirm_and_apply(plan: ChangePlan, *, yes: bool, as_json: bool = False, qui
 def change_watch_installation(
     where: Path, flags: dict[str, Any], install: str | None, *, yes: bool, as_json: bool, quiet: bool
 ) -> None:
-    """Install a hook or a systemd unit, or (``install`` None) remove both."""
     root = find_root(where)
     plan = _uninstall(root) if install is None else _install(root, flags, install)
     confirm_and_apply(plan, yes=yes, as_json=as_json, quiet=quiet)

@@ -119,15 +119,10 @@ class PlainLines(Display):
         if now - self._last < LINE_EVERY_SECONDS or (progress.total and progress.done >= progress.total):
             return
         self._last = now
-        self._write(self._line(progress, now - self._since))
-
-    def _line(self, progress: Progress, seconds: float) -> str:
-        if not progress.total:
-            return f"{progress.phase}: {progress.done:,}"
-        parts = [
-            f"{progress.phase}: {progress.done:,} of {progress.total:,} ({progress.done * 100 // progress.total} %)"
-        ]
-        rate = (progress.done - self._base) / seconds if seconds > 0 else 0.0
-        if rate > 0:
-            parts += [f"{rate:,.0f}/s", f"{duration((progress.total - progress.done) / rate)} left"]
-        return " · ".join(parts)
+        line = f"{progress.phase}: {progress.done:,}"
+        if progress.total:
+            line += f" of {progress.total:,} ({progress.done * 100 // progress.total} %)"
+            rate = (progress.done - self._base) / (now - self._since) if now > self._since else 0.0
+            if rate > 0:
+                line += f" · {rate:,.0f}/s · {duration((progress.total - progress.done) / rate)} left"
+        self._write(line)

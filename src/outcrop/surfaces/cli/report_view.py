@@ -159,16 +159,14 @@ def watcher_line(watcher: Watcher, paint: Paint) -> str:
 
 
 def _freshness(status: Status, paint: Paint) -> str:
+    problem = f"{int(status.complete * 100)} % complete" if status.complete < 1 else ""
     if status.revision is None:
-        share = f"{int(status.complete * 100)} % complete" if status.complete < 1 else "not complete"
-        return paint("warn", f"{share} → outcrop index")
-    if status.stale:
-        return paint("warn", "stale: the source has changed → outcrop index")
-    if status.space is not None and status.space != status.embedder:
-        return paint("warn", f"made by {status.space} → outcrop index")
-    if status.complete < 1:
-        return paint("warn", f"{int(status.complete * 100)} % complete → outcrop index")
-    return paint("good", "current")
+        problem = problem or "not complete"
+    elif status.stale:
+        problem = "stale: the source has changed"
+    elif status.space is not None and status.space != status.embedder:
+        problem = f"made by {status.space}"
+    return paint("warn", f"{problem} → outcrop index") if problem else paint("good", "current")
 
 
 def settings_lines(settings: Settings, paint: Paint) -> Iterator[str]:

@@ -99,7 +99,6 @@ def _cell(char: str) -> int:
 
 
 def cut(text: str, columns: int) -> str:
-    """The beginning of a text, with an ellipsis where something is missing."""
     if cells(text) <= columns:
         return text
     used = 0

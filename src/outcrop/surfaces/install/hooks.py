@@ -64,7 +64,6 @@ def uninstall_git(repository: Repository) -> ChangePlan:
 
 
 def _git_hooks(repository: Repository) -> tuple[list[Path], bool]:
-    """The files of the hooks that we use, and whether other repositories may use their folder too."""
     # Every git that we run has this setting switched off; that is the last of the values that it lists.
     output, _ = start_git(repository, "config", "-z", "--type=path", "--get-all", "core.hooksPath").communicate()
     values = output.decode("utf-8", "surrogateescape").split("\0")[:-2]

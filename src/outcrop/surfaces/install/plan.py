@@ -14,19 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from outcrop.errors import SourceError, SourceLocked, StoreFull
 from outcrop.text.files import write_atomically
 from outcrop.vcs.fossil_lock import begin_when_idle
-
-
-class PlannedChange(Protocol):
-    """One step of a plan."""
-
-    def lines(self) -> Iterator[str]: ...
-
-    def apply(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +144,9 @@ class ProgramRun:
             raise StoreFull(
                 f"{shlex.join(self.command)} failed: {reason[-1]}", "Undo the rest: outcrop watch --uninstall"
             )
+
+
+PlannedChange = FileChange | FileMove | SettingChange | ProgramRun
 
 
 def read_setting(database: sqlite3.Connection, name: str) -> str | None:

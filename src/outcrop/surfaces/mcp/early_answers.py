@@ -52,12 +52,13 @@ class EarlyResponder:
     def stop(self) -> None:
         self._is_active = False
 
-    def answer(self, message: object) -> str | None:
+    def answer(self, message: Any) -> str | None:
         """The line that answers a message (None is no JSON); None for what is the SDK's to answer."""
-        if not self._is_active or (isinstance(message, dict) and "method" in message and "id" not in message):
+        is_object = isinstance(message, dict)
+        if not self._is_active or (is_object and "method" in message and "id" not in message):
             return None
-        result = self._result(message) if isinstance(message, dict) else None
-        if not isinstance(message, dict) or result is None:
+        result = self._result(message) if is_object else None
+        if result is None:
             self._is_active = False
             return None
         whole = {"jsonrpc": "2.0", "id": message["id"], "result": result}

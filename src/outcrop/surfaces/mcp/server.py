@@ -28,7 +28,6 @@ _log = logging.getLogger("outcrop")
 
 
 def make_server(service: WarmIndex, *, structured: bool = True) -> Server[Any]:
-    """A server of the tools; ``structured``: answers have an object beside the text."""
     limiter = anyio.CapacityLimiter(AT_ONCE)
 
     async def list_tools(_: Any, __: PaginatedRequestParams | None) -> ListToolsResult:

@@ -75,9 +75,10 @@ class Connection:
         with self._changed:
             if answer is not None:
                 self._answered.append(_key(message))
-            if _is_request(message):
+            method = message.get("method") if isinstance(message, dict) else None
+            if method is not None and "id" in message:
                 self._open.add(_key(message))
-            elif isinstance(message, dict) and message.get("method") == "notifications/cancelled":
+            elif method == "notifications/cancelled":
                 params = message.get("params")
                 self._open.discard(repr(params.get("requestId")) if isinstance(params, dict) else "")
         if answer is not None:
@@ -123,10 +124,6 @@ class Connection:
 
     def flush(self) -> None:
         """Nothing is buffered."""
-
-
-def _is_request(message: object) -> bool:
-    return isinstance(message, dict) and "method" in message and "id" in message
 
 
 def _key(message: Any) -> str:

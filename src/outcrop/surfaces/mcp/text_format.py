@@ -36,20 +36,20 @@ def answer_text(answer: Answer, full: bool) -> str:
         ]
         return "\n\n".join([head, *blocks])
     lines = [head]
-    spent = tokenizer.count(head)
+    left = TOKENS_OF_THE_HEAD - tokenizer.count(head)
     for at, hit in enumerate(answer.hits, 1):
         # What one hit does not use is left for the next.
-        location = _fit(_location(at, hit), TOKENS_OF_THE_HEAD + at * TOKENS_A_HIT - spent)
-        spent += tokenizer.count(location)
-        lines.append(location)
-        preview = _fit(harmless_line(hit.preview), TOKENS_OF_THE_HEAD + at * TOKENS_A_HIT - spent)
+        left += TOKENS_A_HIT
+        lines.append(_fit(_location(at, hit), left))
+        left -= tokenizer.count(lines[-1])
+        preview = _fit(harmless_line(hit.preview), left)
         if len(preview) >= min(SHORTEST_PREVIEW, len(hit.preview)) and preview:
-            spent += tokenizer.count(preview)
+            left -= tokenizer.count(preview)
             lines.append(f"   {preview}")
         for line in _copies(hit):
             # Half a path is of no use.
-            if spent + tokenizer.count(line) <= TOKENS_OF_THE_HEAD + at * TOKENS_A_HIT:
-                spent += tokenizer.count(line)
+            if tokenizer.count(line) <= left:
+                left -= tokenizer.count(line)
                 lines.append(line)
     return "\n".join(lines)
 
@@ -82,7 +82,6 @@ def _lines_of(hit: Hit | Copy) -> str:
 
 
 def _copies(hit: Hit) -> list[str]:
-    """A line that says where nearly the same text is, if anywhere."""
     if not hit.copies:
         return []
     locations = [
@@ -98,7 +97,6 @@ def _short(text: str, length: int) -> str:
 
 
 def _fit(text: str, budget: int) -> str:
-    """As much of the beginning as the budget allows."""
     if tokenizer.count(text) <= budget:
         return text
     end = bisect_left(range(len(text) + 1), budget, key=lambda at: tokenizer.count(text[:at])) - 1

@@ -106,7 +106,6 @@ class SecurityMiddleware:
         return self._ask_for_token(request)
 
     def _ask_for_token(self, request: WebRequest) -> WebResponse:
-        """Take the token from the address, once, or ask for it."""
         given = request.query_params.get("token")
         path = request.scope["path"]
         if request.method == "GET" and given and self._authenticator.is_token(given):

@@ -14,18 +14,8 @@ import click
 from outcrop.app import rag_context
 from outcrop.core.reports import Context
 from outcrop.errors import BadConfig, UsageError
+from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.opening import show_warnings
-from outcrop.surfaces.cli.options import (
-    branch_option,
-    command,
-    directory_option,
-    embedder_options,
-    json_option,
-    open_index,
-    readable,
-    rev_option,
-    show_json,
-)
 from outcrop.surfaces.cli.terminal import is_terminal, note, show
 from outcrop.surfaces.install.mcp_clients import CLIENTS, install_client, uninstall_client
 from outcrop.surfaces.render import columns, harmless, harmless_line
@@ -34,13 +24,13 @@ if TYPE_CHECKING:
     from outcrop.app.index import Index
 
 
-@command("call")
+@options.command("call")
 @click.argument("name", required=False)
 @click.argument("arguments", metavar="[JSON]", required=False)
 @click.option("--list", "listing", is_flag=True, help="Name every capability; with --json also their schemas.")
-@json_option
-@directory_option
-@embedder_options
+@options.json_option
+@options.directory_option
+@options.embedder_options
 def call_command(
     name: str | None, arguments: str | None, listing: bool, as_json: bool, directory: Path, **flags: Any
 ) -> None:
@@ -66,8 +56,8 @@ def call_command(
     if name not in capabilities.REGISTRY:
         raise UsageError(f"there is no capability {name!r}", "outcrop call --list names them.")
     given = _read(arguments)
-    with open_index(directory, flags) as index:
-        show_json(capabilities.call(name, given, index=index))
+    with options.open_index(directory, flags) as index:
+        options.show_json(capabilities.call(name, given, index=index))
 
 
 def _list(as_json: bool) -> None:
@@ -76,7 +66,7 @@ def _list(as_json: bool) -> None:
     entries = capabilities.REGISTRY.values()
     if as_json:
         listed = [{"name": each.name, "description": each.documentation, "arguments": each.schema} for each in entries]
-        show_json({"capabilities": listed})
+        options.show_json({"capabilities": listed})
         return
     for line in columns([(each.name, each.summary) for each in entries]):
         show(line)
@@ -105,7 +95,7 @@ MAX_HOOK_BYTES = 4 << 20
 HOOK_EVENT = "UserPromptSubmit"
 
 
-@command("context")
+@options.command("context")
 @click.argument("prompt", nargs=-1)
 @click.option("-k", type=int, default=3, show_default=True, metavar="N", help="How many passages at most.")
 @click.option("--tokens", type=int, metavar="N", help="Length of the block at most.  [default: 1500]")
@@ -119,9 +109,9 @@ HOOK_EVENT = "UserPromptSubmit"
 )
 @click.option("--min-score", type=float, metavar="SCORE", help="Only passages whose vectors are this near (0 to 1).")
 @click.option("--hook", is_flag=True, help="Read the JSON of an agent's pre-prompt hook from stdin.")
-@json_option
-@directory_option
-@embedder_options
+@options.json_option
+@options.directory_option
+@options.embedder_options
 def context_command(
     prompt: tuple[str, ...],
     k: int,
@@ -150,7 +140,7 @@ def context_command(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # see options.open_index
     show_warnings()
     began = time.monotonic()
-    text, event = " ".join(map(readable, prompt)), ""
+    text, event = " ".join(map(options.readable, prompt)), ""
     if hook:
         given = rag_context.within(timeout, lambda: _read_hook(directory))
         if given is None:
@@ -167,10 +157,10 @@ def context_command(
     )
     found = rag_context.related(request)
     if as_json and not hook:
-        show_json(_with_sources(found))
+        options.show_json(_with_sources(found))
     elif as_json and found.text:
         inner = {"hookEventName": event, "additionalContext": harmless(found.text)}
-        show_json({"hookSpecificOutput": inner})
+        options.show_json({"hookSpecificOutput": inner})
     elif found.text:
         show(harmless(found.text))
 
@@ -205,17 +195,17 @@ def _with_sources(found: Context) -> dict[str, Any]:
     }
 
 
-@command("mcp")
+@options.command("mcp")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option("--install", "installed", type=click.Choice(list(CLIENTS)), help="Set this client up for this project.")
 @click.option("--uninstall", "uninstalled", type=click.Choice(list(CLIENTS)), help="Remove it again.")
 @click.option("--name", default="outcrop", show_default=True, metavar="NAME", help="What that client calls the server.")
 @click.option("--yes", "-y", is_flag=True, help="Change the client's settings without asking.")
 @click.option("--text-only", is_flag=True, help="Answer in words alone, without the object beside them.")
-@rev_option
-@branch_option
-@directory_option
-@embedder_options
+@options.rev_option
+@options.branch_option
+@options.directory_option
+@options.embedder_options
 def mcp_command(
     path: Path | None,
     installed: str | None,
@@ -259,7 +249,11 @@ def _serve(place: Path, rev: str | None, flags: dict[str, Any], *, structured: b
         note("  → outcrop mcp --install sets a client up")
     from outcrop.surfaces.mcp.stdio import serve
 
-    serve(lambda: open_index(place, flags, rev=rev), lambda index: _is_current(index, flags), structured=structured)
+    serve(
+        lambda: options.open_index(place, flags, rev=rev),
+        lambda index: _is_current(index, flags),
+        structured=structured,
+    )
 
 
 def _is_current(index: Index, flags: dict[str, Any]) -> bool:

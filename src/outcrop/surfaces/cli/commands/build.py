@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outcrop.errors import StoreLocked, UsageError
-from outcrop.surfaces.cli.options import (
-    command,
-    listing_options,
-    open_index,
-    path_argument,
-    quiet_option,
-    result_options,
-    revision_options,
-    show_result,
-    verbose_option,
-)
+from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.progress import Display, open_with_progress
 from outcrop.surfaces.cli.report_view import build_lines, plan_lines
 from outcrop.surfaces.cli.terminal import note
@@ -33,16 +23,16 @@ if TYPE_CHECKING:
 RETRY_SECONDS = 0.5
 
 
-@command("index")
+@options.command("index")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--corpus", metavar="NAME", help="Build a corpus of your own, of exactly these paths.")
 @click.option("--no-prune", is_flag=True, help="With --corpus: also keep files that no PATH names now.")
-@revision_options
+@options.revision_options
 @click.option("--dry-run", "-n", is_flag=True, help="List what would be indexed, and where text would be embedded.")
-@verbose_option
-@quiet_option
-@listing_options
-@result_options
+@options.verbose_option
+@options.quiet_option
+@options.listing_options
+@options.result_options
 def index_command(
     paths: tuple[str, ...],
     corpus: str | None,
@@ -75,9 +65,9 @@ def index_command(
     """
     where, arguments = _custom_corpus(directory, paths, corpus, no_prune)
     if dry_run:
-        with open_index(where, flags, rev=rev) as index:
+        with options.open_index(where, flags, rev=rev) as index:
             plan = index.plan(**arguments)
-        show_result(plan, as_json, plan_lines(plan))
+        options.show_result(plan, as_json, plan_lines(plan))
     else:
         _build(where, flags, arguments, rev=rev, verbose=verbose, quiet=quiet, as_json=as_json)
 
@@ -96,13 +86,13 @@ def _custom_corpus(
     return (directory / paths[0] if paths else directory), {}
 
 
-@command("rebuild")
-@path_argument
-@revision_options
-@verbose_option
-@quiet_option
-@listing_options
-@result_options
+@options.command("rebuild")
+@options.path_argument
+@options.revision_options
+@options.verbose_option
+@options.quiet_option
+@options.listing_options
+@options.result_options
 def rebuild_command(
     path: Path | None, rev: str | None, verbose: bool, quiet: bool, as_json: bool, directory: Path, **flags: Any
 ) -> None:
@@ -135,7 +125,7 @@ def _build(
         note("\noutcrop: stopped; what was done is kept\n  → outcrop index continues from there")
         raise click.exceptions.Exit(outcome(KeyboardInterrupt()).exit) from stop
     if as_json or not quiet:
-        show_result(report, as_json, build_lines(report, verbose=verbose))
+        options.show_result(report, as_json, build_lines(report, verbose=verbose))
 
 
 def _build_after_watch(index: Index, display: Display, arguments: dict[str, Any]) -> BuildReport:

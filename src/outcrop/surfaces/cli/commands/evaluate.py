@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outcrop.errors import UsageError
-from outcrop.surfaces.cli.options import (
-    MODES,
-    command,
-    directory_option,
-    json_option,
-    open_index,
-    result_options,
-    revision_options,
-    show_result,
-    space_options,
-)
+from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.progress import open_with_progress
 from outcrop.surfaces.render import columns, counted, duration, harmless_line, listed
 
@@ -31,7 +21,7 @@ if TYPE_CHECKING:
 NAMED = 5
 
 
-@command("eval")
+@options.command("eval")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--topics", type=click.Path(path_type=Path), metavar="FILE", help="The questions of TREC judgements.")
 @click.option(
@@ -41,12 +31,14 @@ NAMED = 5
     metavar="NAME[=MODEL[@DIM]]",
     help="Measure this embedder, on a copy if the index has none of its vectors. Repeatable.",
 )
-@click.option("--mode", "modes", multiple=True, type=click.Choice(MODES), help="Measure only this mode. Repeatable.")
+@click.option(
+    "--mode", "modes", multiple=True, type=click.Choice(options.MODES), help="Measure only this mode. Repeatable."
+)
 @click.option("--per-query", is_flag=True, help="Show the result of each question, the worst first.")
-@revision_options
-@json_option
-@directory_option
-@space_options
+@options.revision_options
+@options.json_option
+@options.directory_option
+@options.space_options
 def eval_command(
     file: Path,
     topics: Path | None,
@@ -78,7 +70,7 @@ def eval_command(
 
         modes = modes or compare.MODES
         found = compare.compare(index, file, topics=topics, embedders=embedders, modes=modes, progress=display)
-    show_result(found, as_json, evaluation_lines(found, per_query=per_query))
+    options.show_result(found, as_json, evaluation_lines(found, per_query=per_query))
     if found.failures:
         raise click.exceptions.Exit(1)
 
@@ -104,31 +96,24 @@ def _settings(flags: dict[str, Any], embedders: Sequence[str]) -> dict[str, Any]
 
 def evaluation_lines(found: Evaluation, *, per_query: bool = False) -> Iterator[str]:
     total = counted(found.by_file + found.by_passage, "question")
-    yield f"{total} of {harmless_line(found.file)}, judged {_judged(found)}"
+    judged = "by passage" if found.by_passage else "by file"
+    if found.by_file and found.by_passage:
+        judged = f"{found.by_file:,} by file and {found.by_passage:,} by passage"
+    yield f"{total} of {harmless_line(found.file)}, judged {judged}"
     yield ""
+    table = [("embedder", "mode", "NDCG@10", "95 %", "recall@10", "MRR@10", "NDCG@10 against the first")]
+    for row in found.rows:
+        interval = f"{row.ndcg.low:.2f}–{row.ndcg.high:.2f}" if row.ndcg.count > 1 else "–"
+        means = f"{row.ndcg.mean:.3f}", interval, f"{row.recall:.3f}", f"{row.mrr:.3f}"
+        table.append((harmless_line(row.embedder or "–"), row.mode, *means, _against(row)))
     if found.rows:
-        yield from _table(found.rows)
+        yield from columns(table, right={2, 4, 5})
         yield ""
     yield from _notes(found)
     if per_query:
         for asked in sorted(found.questions, key=lambda each: each.results[0].scores.ndcg if each.results else 0.0):
             yield ""
             yield from _question(asked, found.rows)
-
-
-def _judged(found: Evaluation) -> str:
-    if found.by_file and found.by_passage:
-        return f"{found.by_file:,} by file and {found.by_passage:,} by passage"
-    return "by passage" if found.by_passage else "by file"
-
-
-def _table(rows: Sequence[ResultRow]) -> Iterator[str]:
-    table = [("embedder", "mode", "NDCG@10", "95 %", "recall@10", "MRR@10", "NDCG@10 against the first")]
-    for row in rows:
-        interval = f"{row.ndcg.low:.2f}–{row.ndcg.high:.2f}" if row.ndcg.count > 1 else "–"
-        means = f"{row.ndcg.mean:.3f}", interval, f"{row.recall:.3f}", f"{row.mrr:.3f}"
-        table.append((harmless_line(row.embedder or "–"), row.mode, *means, _against(row)))
-    yield from columns(table, right={2, 4, 5})
 
 
 def _against(row: ResultRow) -> str:
@@ -192,11 +177,11 @@ def _question(asked: AskedQuestion, rows: Sequence[ResultRow]) -> Iterator[str]:
         yield f"      others  {' · '.join(others)}"
 
 
-@command("probe")
+@options.command("probe")
 @click.option("--notebook", type=click.Path(path_type=Path), metavar="FILE", help="A notebook of your own.")
 @click.option("--question", metavar="TEXT", help="The question, in other words than the answer's.")
 @click.option("--expect", metavar="TEXT", help="A part of the cell that answers.")
-@result_options
+@options.result_options
 def probe_command(
     notebook: Path | None, question: str | None, expect: str | None, as_json: bool, directory: Path, **flags: Any
 ) -> None:
@@ -210,9 +195,9 @@ def probe_command(
         outcrop probe --embedder ollama --model nomic-embed-text
         outcrop probe --notebook fit.ipynb --question "how are outliers treated" --expect "clip the tails"
     """
-    with open_index(directory, flags) as index:
+    with options.open_index(directory, flags) as index:
         found = index.probe(notebook, question, expect)
-    show_result(found, as_json, probe_lines(found))
+    options.show_result(found, as_json, probe_lines(found))
     if not found.passed:
         raise click.exceptions.Exit(1)
 
@@ -223,15 +208,16 @@ def probe_lines(found: Probe) -> Iterator[str]:
     yield ""
     rows = [("embedder", "space", "rank", "score", "best other")]
     rows += [(each.embedder, each.space or "–", *_numbers(each.place)) for each in found.columns]
-    if found.control is not None:
-        rank, _, _ = _numbers(found.control)
-        rows.append(("keyword only", "–", rank, "–", "–"))
+    control = found.control
+    if control is not None:
+        rows.append(("keyword only", "–", _numbers(control)[0], "–", "–"))
     yield from columns(rows, right={2, 3, 4})
     yield ""
     for each in found.columns:
         yield f"{each.embedder}: {harmless_line(each.verdict)}"
-    if found.control is not None:
-        yield f"keyword only: {_control(found.control)}"
+    if control is not None:
+        place = "does not find it" if control.rank is None else f"finds it in place {control.rank}"
+        yield f"keyword only: {'finds it too' if control.rank == 1 else place}"
     yield _summary(found)
 
 
@@ -241,12 +227,6 @@ def _numbers(found: ProbeRank | None) -> tuple[str, str, str]:
     rank = "not found" if found.rank is None else str(found.rank)
     score, other = ("–" if each is None else f"{each:.4f}" for each in (found.score, found.other))
     return rank, score, other
-
-
-def _control(found: ProbeRank) -> str:
-    if found.rank == 1:
-        return "finds it too"
-    return "does not find it" if found.rank is None else f"finds it in place {found.rank}"
 
 
 def _summary(found: Probe) -> str:

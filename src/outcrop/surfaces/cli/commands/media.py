@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outcrop.errors import UsageError
-from outcrop.surfaces.cli.options import command, result_options, show_result
+from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.progress import Display, open_with_progress
 from outcrop.surfaces.cli.report_view import skipped_lines
 from outcrop.surfaces.cli.terminal import note
@@ -34,7 +34,7 @@ _DETAILS = {
 _NONE = "there are no media manifests here; outcrop media add writes one"
 
 
-@command("media")
+@options.command("media")
 @click.argument("action", type=click.Choice(["list", "add", "verify"]))
 @click.argument("items", nargs=-1, metavar="[FILE|URI|MANIFEST]...")
 @click.option("--transcript", "text", type=click.Path(path_type=Path), metavar="FILE", help="add: the text to index.")
@@ -47,7 +47,7 @@ _NONE = "there are no media manifests here; outcrop media add writes one"
 @click.option("--mime", metavar="TYPE", help="add: the media type, if the name does not show it.")
 @click.option("--force", "replace", is_flag=True, help="add: replace a manifest that exists.")
 @click.option("--manifest", metavar="PATH", help="verify: the manifest to check against.")
-@result_options
+@options.result_options
 def media_command(
     action: str, items: tuple[str, ...], manifest: str | None, as_json: bool, directory: Path, **flags: Any
 ) -> None:
@@ -90,7 +90,7 @@ def _add(index: Index, asset: str, details: dict[str, Any], as_json: bool, displ
         note(f"outcrop: {harmless_line(added.remark)}")
     one = added.manifest
     line = f"wrote {harmless_line(added.path)}: {one.mime}, {size(one.bytes)}, SHA3-256 {one.sha3[:12]}…"
-    show_result({"path": added.path, "manifest": one, "remark": added.remark}, as_json, [line])
+    options.show_result({"path": added.path, "manifest": one, "remark": added.remark}, as_json, [line])
 
 
 def _list(index: Index, items: Sequence[str], as_json: bool) -> None:
@@ -99,7 +99,7 @@ def _list(index: Index, items: Sequence[str], as_json: bool) -> None:
     if items:
         raise UsageError("list takes no files", _HELP)
     found = list_media(index)
-    show_result({"assets": found.assets, "skipped": found.skipped}, as_json, media_lines(found))
+    options.show_result({"assets": found.assets, "skipped": found.skipped}, as_json, media_lines(found))
 
 
 def media_lines(found: Assets) -> Iterator[str]:
@@ -123,6 +123,6 @@ def _verify(index: Index, items: Sequence[str], manifest: str | None, as_json: b
     lines = [
         "  ".join(harmless_line(part) for part in (words[each.ok], each.file, each.detail) if part) for each in checked
     ]
-    show_result({"checked": checked}, as_json, lines or [_NONE])
+    options.show_result({"checked": checked}, as_json, lines or [_NONE])
     if any(each.ok is False for each in checked):
         raise click.exceptions.Exit(1)

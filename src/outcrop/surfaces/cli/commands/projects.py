@@ -11,7 +11,7 @@ import click
 
 from outcrop.core.reports import ProjectReport, ProjectStatus
 from outcrop.errors import OutcropError, UsageError
-from outcrop.surfaces.cli.options import color_option, command, complete_kind, open_index, result_options, show_result
+from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.progress import Display, open_with_progress
 from outcrop.surfaces.cli.report_view import skipped_lines
 from outcrop.surfaces.cli.terminal import Paint, choose_paint, note
@@ -24,10 +24,12 @@ ACTIONS = ("list", "refresh", "remove")
 _NONE = "no projects → outcrop import-project PEER"
 
 
-@command("import-project")
+@options.command("import-project")
 @click.argument("peer", type=click.Path(path_type=Path), required=False)
 @click.option("--as", "name", metavar="NAME", help="Call it NAME here.")
-@click.option("--kind", metavar="KIND", shell_complete=complete_kind, help="Index all of it as this kind, such as api.")
+@click.option(
+    "--kind", metavar="KIND", shell_complete=options.complete_kind, help="Index all of it as this kind, such as api."
+)
 @click.option("--path", multiple=True, metavar="GLOB", help="Only paths that match. Repeatable.")
 @click.option("--build", is_flag=True, help="First update its own index, there, with the embedder that is set here.")
 @click.option(
@@ -39,7 +41,7 @@ _NONE = "no projects → outcrop import-project PEER"
     metavar="PYTHON",
     help="The python program, or the folder of the environment, that has the packages.",
 )
-@result_options
+@options.result_options
 def import_project_command(
     peer: Path | None,
     name: str | None,
@@ -94,14 +96,14 @@ def import_project_command(
         space = index.embedder.space.id
         behind = _behind(index, reports)
     lines = [line for report in reports for line in import_lines(report, space)]
-    show_result({"projects": reports, "behind": behind}, as_json, lines + _behind_lines(behind))
+    options.show_result({"projects": reports, "behind": behind}, as_json, lines + _behind_lines(behind))
 
 
-@command("projects")
+@options.command("projects")
 @click.argument("action", type=click.Choice(ACTIONS), default="list")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@color_option
-@result_options
+@options.color_option
+@options.result_options
 def projects_command(
     action: str, names: tuple[str, ...], as_json: bool, color: str, directory: Path, **flags: Any
 ) -> None:
@@ -124,7 +126,7 @@ def projects_command(
             if names:
                 raise UsageError("list takes no names", f"Did you mean: outcrop projects refresh {names[0]}?")
             found = service.listing(index)
-            show_result({"projects": found}, as_json, listing_lines(found, choose_paint(color)))
+            options.show_result({"projects": found}, as_json, listing_lines(found, choose_paint(color)))
         elif action == "refresh":
             if _refresh(index, names, display, as_json):
                 raise click.exceptions.Exit(1)
@@ -150,7 +152,7 @@ def _refresh(index: Index, names: Sequence[str], display: Display, as_json: bool
     behind = _behind(index, reports)
     lines = [line for report in reports for line in refresh_lines(report)]
     lines += _behind_lines(behind) if wanted else [_NONE]
-    show_result({"projects": reports, "failed": failed, "behind": behind}, as_json, lines)
+    options.show_result({"projects": reports, "failed": failed, "behind": behind}, as_json, lines)
     return bool(failed)
 
 
@@ -175,7 +177,7 @@ def _remove(index: Index, names: Sequence[str], as_json: bool) -> None:
         service.project_named(index, name)
     freed = {name: service.remove(index, name) for name in dict.fromkeys(names)}
     lines = [f"removed project {name}, {size(number)} freed" for name, number in freed.items()]
-    show_result({"freed": sum(freed.values())}, as_json, lines)
+    options.show_result({"freed": sum(freed.values())}, as_json, lines)
 
 
 def _build_there(index: Index, peer: Path, flags: dict[str, Any], display: Display) -> None:
@@ -183,7 +185,7 @@ def _build_there(index: Index, peer: Path, flags: dict[str, Any], display: Displ
     from outcrop.projects import peer as peers
 
     there = {"allow_remote": flags.get("allow_remote"), "secret_ref": flags.get("secret_ref")}
-    with open_index(peer, there | peers.embedder_settings(index.settings), before_asking=display.hide) as other:
+    with options.open_index(peer, there | peers.embedder_settings(index.settings), before_asking=display.hide) as other:
         state = other.store.state() if other.store.exists else None
         if state is None or state.space == index.embedder.space:
             other.build(progress=display)
@@ -229,6 +231,6 @@ def listing_lines(found: Sequence[ProjectStatus], paint: Paint) -> Iterator[str]
 
 
 def _origin(status: ProjectStatus) -> str:
-    options = [*([f"kind {status.kind}"] if status.kind and not status.item else []), *status.paths]
+    details = [*([f"kind {status.kind}"] if status.kind and not status.item else []), *status.paths]
     origin = f"{status.item} of {status.peer}" if status.item else f"{status.type} {status.peer}"
-    return origin + (f" ({', '.join(options)})" if options else "")
+    return origin + (f" ({', '.join(details)})" if details else "")

@@ -12,14 +12,7 @@ import click
 
 from outcrop.config.settings import NAMES, user_file
 from outcrop.errors import BadConfig, UsageError
-from outcrop.surfaces.cli.options import (
-    branch_option,
-    command,
-    index_options,
-    open_index,
-    path_argument,
-    revision_options,
-)
+from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.terminal import note, show
 from outcrop.surfaces.install.fossil_ext import check, install_ext, script, script_path, uninstall_ext
 from outcrop.surfaces.render import harmless_line
@@ -27,16 +20,16 @@ from outcrop.surfaces.render import harmless_line
 SHORTEST_TOKEN = 16
 
 
-@command("serve")
-@path_argument
+@options.command("serve")
+@options.path_argument
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST", help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="The port; 0 for any free one.")
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser.")
 @click.option("--token", is_flag=True, help="Require a token from this machine too, if other people use it.")
 @click.option("--token-ref", metavar="NAME", help="The environment variable that holds the token (never the token).")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Another name of this server. Repeatable.")
-@revision_options
-@index_options
+@options.revision_options
+@options.index_options
 def serve_command(
     path: Path | None,
     host: str,
@@ -64,7 +57,7 @@ def serve_command(
     from outcrop.surfaces.web.auth import Authenticator, new_token
 
     given = _token_from(token_ref)
-    with open_index(path or directory, flags, rev=rev) as index:
+    with options.open_index(path or directory, flags, rev=rev) as index:
         listening = server.listen(host, port)
         secret = given or (new_token() if token or not listening.loopback else None)
         names = [*allow_host, *(() if listening.loopback else server.own_names(host))]
@@ -106,12 +99,12 @@ def _token_from(name: str | None) -> str | None:
 _INHERITED = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
 
-@command("fossil")
+@options.command("fossil")
 @click.argument("action", type=click.Choice(["install-ext"]))
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--uninstall", "remove", is_flag=True, help="Remove it again.")
-@branch_option
-@index_options
+@options.branch_option
+@options.index_options
 def fossil_command(action: str, folder: Path, remove: bool, branch: str | None, directory: Path, **flags: Any) -> None:
     """Install the search page in a Fossil server.
 
@@ -167,7 +160,7 @@ def _visible_kinds(directory: Path, flags: dict[str, Any]) -> Iterator[str]:
     from outcrop.sources.fossil.source import FossilSource
     from outcrop.vcs.fossil import open_fossil
 
-    with open_index(directory, flags) as index:
+    with options.open_index(directory, flags) as index:
         if not isinstance(index.source, FossilSource):
             raise UsageError(f"{directory} is not a Fossil repository", "Name one, or leave -C out")
         if not index.store.exists:

@@ -30,18 +30,14 @@ _PROBLEM: Schema = {
     "type": "object",
     "description": "Problem details (RFC 9457), and what to do about it.",
     "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
         "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "fix": {"type": "string"},
+        **{name: {"type": "string"} for name in ("type", "title", "detail", "fix")},
     },
     "required": ["type", "title", "status", "detail"],
 }
 
 
 def describe(base: str) -> dict[str, Any]:
-    """The description, for operations below ``<base>/api``."""
     named: dict[str, Schema] = {"Problem": _PROBLEM}
     paths = {f"{base}/api/{name}": {"get": _get(operation, named)} for name, operation in OPERATIONS.items()}
     return {

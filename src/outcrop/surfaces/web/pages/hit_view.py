@@ -67,7 +67,6 @@ class HitView:
 
 
 def split_location(kind: Kind, path: str | None, content_hash: str, record: str = "") -> tuple[str, str]:
-    """Folders and name of an artifact, safe to show."""
     if path is None:
         return "", harmless_line(record) or f"{kind.value.capitalize()} {content_hash[:10]}"
     if kind is Kind.WIKI:
@@ -79,7 +78,6 @@ def split_location(kind: Kind, path: str | None, content_hash: str, record: str 
 
 
 def _lines_in_words(hit: Hit) -> str:
-    """``line 12``, ``lines 12–40``, ``cell 3, lines 1–9``, ``0:41–1:16``; empty for a record."""
     first, last = hit.lines
     if hit.start is not None and hit.end is not None:
         return f"{clock(hit.start)}–{clock(hit.end)}"
@@ -100,7 +98,6 @@ def target_of(hit: Hit | Copy) -> LinkTarget:
 
 
 def copy_link(copy: Copy, links: Sequence[Link]) -> Link:
-    """The location of a near-duplicate, with the first of its links if there is one."""
     location = "".join(split_location(copy.kind, copy.path, copy.hash))
     project = f"{harmless_line(copy.project)}: " if copy.project else ""
     where = "" if copy.path is None else f":{copy.lines[0]}"

@@ -59,12 +59,12 @@ class ViewerLinks(Links):
 
     @override
     def to(self, targets: Sequence[LinkTarget], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
-        return [[Link(self._href(target, query, filters), "Open")] for target in targets]
-
-    def _href(self, target: LinkTarget, query: str, filters: str) -> str:
-        address = viewer_address(self._addresses, target, ("q", query), ("from", filters))
-        cell = "" if target.cell is None else f"C{target.cell + 1}-"
-        return address if target.lines is None else f"{address}#{cell}L{target.lines[0]}"
+        found = []
+        for target in targets:
+            address = viewer_address(self._addresses, target, ("q", query), ("from", filters))
+            cell = "" if target.cell is None else f"C{target.cell + 1}-"
+            found.append([Link(address if target.lines is None else f"{address}#{cell}L{target.lines[0]}", "Open")])
+        return found
 
 
 def viewer_address(addresses: Addresses, target: LinkTarget, *pairs: tuple[str, object]) -> str:

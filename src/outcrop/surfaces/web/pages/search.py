@@ -137,7 +137,6 @@ def _results(site: Site, links: Links, request: Request, arguments: SearchArgume
 
 
 def _more(request: Request, arguments: SearchArguments, answer: Answer, at: Addresses) -> str:
-    """The address of a longer answer; empty without one."""
     if len(answer.hits) < arguments.k or arguments.k >= MOST:
         return ""
     kept = [(name, value) for name, value in request.params if name not in ("k", "token")]

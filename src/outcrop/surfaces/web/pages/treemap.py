@@ -82,7 +82,6 @@ def tiles(root: Folder) -> list[Tile]:
 
 
 def _items(folder: Folder, whole: int) -> list[_Item]:
-    """A folder's folders, its own files, and one item for everything too small; largest first."""
     shown = [child for child in folder.children if child.bytes >= SMALLEST * whole]
     items = [_merge_single_child(child) for child in shown]
     own = folder.bytes - sum(child.bytes for child in folder.children)
@@ -99,7 +98,6 @@ def _items(folder: Folder, whole: int) -> list[_Item]:
 
 
 def _merge_single_child(folder: Folder) -> _Item:
-    """A folder, with the one folder that is nearly all of it."""
     name, last = folder.name, folder
     while last.children and last.children[0].bytes >= ONLY * folder.bytes:
         last = last.children[0]

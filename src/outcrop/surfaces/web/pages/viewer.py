@@ -39,7 +39,6 @@ class BlockView:
 
 
 def view_page(site: Site, links: Links, request: Request) -> Response:
-    """Answer ``/ext/view``: everything, or with ``part=1`` only the requested lines, without a frame."""
     lines = parse_lines(request.get("lines"))
     cell = request.number("cell", 0, 0, 10**6) - 1
     document = site.read(
