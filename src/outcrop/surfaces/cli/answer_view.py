@@ -131,7 +131,6 @@ def _footer(answer: Answer, view: AnswerView) -> Iterator[str]:
 
 
 def suggestions(answer: Answer, *, filtered: bool, min_score: bool) -> str:
-    """What to try when nothing was found, by the filters that the question had."""
     tries = []
     if filtered:
         tries.append("fewer of --kind --project --corpus --path")

@@ -66,7 +66,7 @@ color_option = click.option(
     help="Use colours; auto: on a terminal, unless NO_COLOR is set.",
 )
 rev_option = click.option("--rev", metavar="REV", help="This commit instead of the working tree (git).")
-# Passed on with the settings; see ``opening.open_here``.
+# Passed on with the settings; see ``open_index``.
 branch_option = click.option("--branch", metavar="NAME", help="Files of this branch instead of trunk (Fossil).")
 revision_options = _all(rev_option, branch_option)
 verbose_option = click.option("--verbose", "-v", is_flag=True, help="Name every file that was left out, and why.")
@@ -133,11 +133,7 @@ def search_options(mode: Mode, mode_help: str) -> Callable[[Function], Function]
 
 
 def open_index(
-    directory: Path,
-    flags: dict[str, Any],
-    *,
-    rev: str | None = None,
-    before_asking: Callable[[], None] = lambda: None,
+    directory: Path, flags: dict[str, Any], *, rev: str | None = None, before_asking: Callable[[], None] = lambda: None
 ) -> Index:
     """Open the index of a folder with settings by name, and ``branch``; None or empty where not given.
 
@@ -146,9 +142,13 @@ def open_index(
     # numpy's BLAS would start a thread for each processor and let it spin for a tenth of a second, which takes that
     # processor from the model. A short command has no use for them: one question is scored as it is read.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from outcrop.surfaces.cli.opening import open_here
+    from outcrop.app import index
+    from outcrop.surfaces.cli.opening import make_consent, show_warnings
 
-    return open_here(directory, flags, rev=rev, before_asking=before_asking)
+    show_warnings()
+    settings = dict(flags)
+    branch = settings.pop("branch", None)
+    return index.open(directory, settings=settings, rev=rev, branch=branch, consent=make_consent(before_asking))
 
 
 def show_json(value: object) -> None:

@@ -154,7 +154,10 @@ def _run(command: click.Command, name: str, arguments: list[str]) -> int:
     except click.exceptions.Exit as request:
         return request.exit_code
     except click.ClickException as error:
-        return _usage(error)
+        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "outcrop"
+        what = " ".join(error.format_message().split()).rstrip(".")
+        note(f"outcrop: {what[:1].lower()}{what[1:]}\n  → {where} --help")
+        return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         note("\noutcrop: stopped")
         return outcome(KeyboardInterrupt()).exit
@@ -163,25 +166,14 @@ def _run(command: click.Command, name: str, arguments: list[str]) -> int:
         _silence_stdout()
         return 0
     except Exception as error:
-        return _failed(error)
+        if os.environ.get("OUTCROP_DEBUG"):
+            import traceback
+
+            traceback.print_exception(error)
+        _silence_stdout()
+        note(message(error))
+        return outcome(error).exit
     return 0
-
-
-def _usage(error: click.ClickException) -> int:
-    where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "outcrop"
-    what = " ".join(error.format_message().split()).rstrip(".")
-    note(f"outcrop: {what[:1].lower()}{what[1:]}\n  → {where} --help")
-    return error.exit_code
-
-
-def _failed(error: Exception) -> int:
-    if os.environ.get("OUTCROP_DEBUG"):
-        import traceback
-
-        traceback.print_exception(error)
-    _silence_stdout()
-    note(message(error))
-    return outcome(error).exit
 
 
 def _silence_stdout() -> None:

@@ -13,7 +13,6 @@ import shlex
 import stat
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -149,12 +148,12 @@ def _handover(name: str) -> bytes:
 def install_fossil(repository: Path, flags: Mapping[str, Any]) -> ChangePlan:
     value = _fossil_hooks(repository)
     ours = None if value is None else _our_entry(value)
-    first = value is None or (ours is not None and ours.was_first)
+    first = value is None or (ours is not None and ours[2])
     entry = _fossil_entry(repository, f"{_FOSSIL_MARK}, {'first' if first else 'added'}", flags)
     if value is None:
         updated = f"[{entry}]"
     elif ours is not None:
-        updated = value.replace(ours.text, entry)
+        updated = value.replace(ours[0], entry)
     else:
         head = value.rstrip()
         if not head.endswith("]"):
@@ -170,10 +169,9 @@ def uninstall_fossil(repository: Path) -> ChangePlan:
     ours = None if value is None else _our_entry(value)
     if value is None or ours is None:
         return ChangePlan()
-    rest: str | None = value.replace(ours.with_comma, "", 1)
-    if rest == "[]" and ours.was_first:
-        rest = None
-    return ChangePlan((SettingChange(repository, "hooks", value, rest),))
+    _, with_comma, was_first = ours
+    rest = value.replace(with_comma, "", 1)
+    return ChangePlan((SettingChange(repository, "hooks", value, None if rest == "[]" and was_first else rest),))
 
 
 _FOSSIL_REMARKS = (
@@ -183,21 +181,13 @@ _FOSSIL_REMARKS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _FossilEntry:
-    """Our hook in the list: its text, the same with the comma to remove, and whether there was no list before."""
-
-    text: str
-    with_comma: str
-    was_first: bool
-
-
 def _fossil_hooks(repository: Path) -> str | None:
     with open_fossil(repository) as database:
         return read_setting(database, "hooks")
 
 
-def _our_entry(value: str) -> _FossilEntry | None:
+def _our_entry(value: str) -> tuple[str, str, bool] | None:
+    """Our hook in the list: its text, the same with the comma to remove, and whether there was no list before."""
     try:
         entries = json.loads(value)
     except ValueError as error:
@@ -210,7 +200,7 @@ def _our_entry(value: str) -> _FossilEntry | None:
             for text in (_json(entry), json.dumps(entry)):
                 if text in value:
                     with_comma = next(each for each in (f",{text}", f"{text},", text) if each in value)
-                    return _FossilEntry(text, with_comma, mark[1] == "first")
+                    return text, with_comma, mark[1] == "first"
             raise UsageError("another program has written the hooks again", "Remove ours with: fossil hook delete ID")
     return None
 

@@ -84,12 +84,7 @@ class EarlyResponder:
         if self._era == "handshake" or not _is_envelope(params):
             return None
         self._era = "envelope"
-        common = {
-            "resultType": "complete",
-            "ttlMs": 0,
-            "cacheScope": "private",
-            "_meta": {f"{_KEY}serverInfo": SERVER},
-        }
+        common = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "_meta": {f"{_KEY}serverInfo": SERVER}}
         if method == "server/discover":
             return {
                 **common,

@@ -104,7 +104,6 @@ def _advice(index: Index, request: PassageRequest) -> str:
 
 
 def _block(document: Document, request: PassageRequest) -> Block:
-    """The part of a document that holds the lines: its only one, a cell, or one of several stored stretches."""
     blocks = document.blocks
     cells = [block.cell for block in blocks if block.cell is not None]
     if cells and request.cell is None and request.first is None:

@@ -66,7 +66,5 @@ def _failed(error: Exception) -> CallToolResult:
     what, fix = explain(error)
     text = harmless(f"{what}\n→ {fix}" if fix else what)
     return CallToolResult(
-        content=[TextContent(type="text", text=text)],
-        is_error=True,
-        _meta={CODE: outcome(error).mcp},
+        content=[TextContent(type="text", text=text)], is_error=True, _meta={CODE: outcome(error).mcp}
     )

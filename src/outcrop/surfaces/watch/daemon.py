@@ -101,12 +101,7 @@ class _Session:
     """
 
     def __init__(
-        self,
-        index: Index,
-        heartbeat: WatchNote,
-        on_event: EventHandler,
-        display: ProgressDisplay,
-        retry_consent: bool,
+        self, index: Index, heartbeat: WatchNote, on_event: EventHandler, display: ProgressDisplay, retry_consent: bool
     ) -> None:
         self._index = index
         self._heartbeat = heartbeat

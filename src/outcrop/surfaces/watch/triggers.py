@@ -118,7 +118,7 @@ class FileEvents(Trigger):
         for _ in range(_ATTEMPTS):
             self._places = self._source.watch_paths()
             # RustNotify takes no name that is not UTF-8; the regular sweep finds what changes there.
-            folders = [folder for folder in self._places.all() if _is_utf8(folder)]
+            folders = [folder for folder in self._places.all() if folder.encode("utf-8", "ignore").decode() == folder]
             self._folders = frozenset(folders)
             try:
                 # The last argument would ignore refused folders, and with them the system's limit.
@@ -133,14 +133,6 @@ class FileEvents(Trigger):
             return
         self.close()
         raise EventsFailed("the folders change faster than they can be watched")
-
-
-def _is_utf8(folder: str) -> bool:
-    try:
-        folder.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _explain(error: Exception) -> str:

@@ -32,12 +32,7 @@ BASE = "/ext"
 CONCURRENT_VIEWS = 4
 
 
-def make_app(
-    index: Index,
-    *,
-    authenticator: Authenticator | None = None,
-    bounds: Bounds | None = None,
-) -> ASGIApp:
+def make_app(index: Index, *, authenticator: Authenticator | None = None, bounds: Bounds | None = None) -> ASGIApp:
     """Make the application; its lifespan has to run. It does not close the index.
 
     Without an authenticator it answers this machine, without a token.

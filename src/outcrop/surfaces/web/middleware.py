@@ -36,12 +36,11 @@ _HEADERS: Mapping[str, str] = {
 }
 
 
-def content_security_policy(nonce: str) -> str:
-    """Files of this server, scripts with the nonce, and nothing from other hosts."""
-    return (
-        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    )
+# Files of this server, scripts with the nonce, and nothing from other hosts.
+_CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'nonce-{}'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
 
 
 def to_starlette(response: Response) -> WebResponse:
@@ -76,7 +75,8 @@ class SecurityMiddleware:
         async def send_secured(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in {**_HEADERS, "Content-Security-Policy": content_security_policy(nonce)}.items():
+                policy = _CONTENT_SECURITY_POLICY.format(nonce)
+                for name, value in {**_HEADERS, "Content-Security-Policy": policy}.items():
                     headers.setdefault(name, value)
             await send(message)
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outcrop.app import rag_context
-from outcrop.core.reports import Context
 from outcrop.errors import BadConfig, UsageError
 from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.opening import show_warnings
@@ -49,7 +48,10 @@ def call_command(
     from outcrop.app import capabilities
 
     if listing:
-        _list(as_json)
+        entries = capabilities.REGISTRY.values()
+        listed = [{"name": each.name, "description": each.documentation, "arguments": each.schema} for each in entries]
+        lines = columns([(each.name, each.summary) for each in entries])
+        options.show_result({"capabilities": listed}, as_json, lines)
         return
     if name is None:
         raise UsageError("call needs the name of a capability", "outcrop call --list names them.")
@@ -58,18 +60,6 @@ def call_command(
     given = _read(arguments)
     with options.open_index(directory, flags) as index:
         options.show_json(capabilities.call(name, given, index=index))
-
-
-def _list(as_json: bool) -> None:
-    from outcrop.app import capabilities
-
-    entries = capabilities.REGISTRY.values()
-    if as_json:
-        listed = [{"name": each.name, "description": each.documentation, "arguments": each.schema} for each in entries]
-        options.show_json({"capabilities": listed})
-        return
-    for line in columns([(each.name, each.summary) for each in entries]):
-        show(line)
 
 
 def _read(arguments: str | None) -> dict[str, Any]:
@@ -157,7 +147,10 @@ def context_command(
     )
     found = rag_context.related(request)
     if as_json and not hook:
-        options.show_json(_with_sources(found))
+        fields = ("path", "lines", "kind", "project", "hash", "name", "score", "mode")
+        sources = [{field: getattr(hit, field) for field in fields} for hit in found.hits]
+        whole = {"context": found.text, "tokens": found.tokens, "mode": found.mode, "reason": found.reason}
+        options.show_json({**whole, "sources": sources})
     elif as_json and found.text:
         inner = {"hookEventName": event, "additionalContext": harmless(found.text)}
         options.show_json({"hookSpecificOutput": inner})
@@ -182,17 +175,6 @@ def _read_hook(directory: Path) -> tuple[str, Path, str] | None:
     if directory == Path() and isinstance(where, str) and where and "\0" not in where:
         directory = Path(where)
     return hook["prompt"], directory, event if isinstance(event, str) and event else HOOK_EVENT
-
-
-def _with_sources(found: Context) -> dict[str, Any]:
-    fields = ("path", "lines", "kind", "project", "hash", "name", "score", "mode")
-    return {
-        "context": found.text,
-        "tokens": found.tokens,
-        "mode": found.mode,
-        "reason": found.reason,
-        "sources": [{field: getattr(hit, field) for field in fields} for hit in found.hits],
-    }
 
 
 @options.command("mcp")

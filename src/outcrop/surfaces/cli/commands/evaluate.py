@@ -88,8 +88,7 @@ def _settings(flags: dict[str, Any], embedders: Sequence[str]) -> dict[str, Any]
     for option in ("model", "dim"):
         if embedders and flags.get(option) is not None:
             raise UsageError(
-                f"--{option} does not say which embedder it is for",
-                "Name each with its own: --embedder NAME=MODEL@DIM",
+                f"--{option} does not say which embedder it is for", "Name each with its own: --embedder NAME=MODEL@DIM"
             )
     return flags
 
@@ -218,7 +217,13 @@ def probe_lines(found: Probe) -> Iterator[str]:
     if control is not None:
         place = "does not find it" if control.rank is None else f"finds it in place {control.rank}"
         yield f"keyword only: {'finds it too' if control.rank == 1 else place}"
-    yield _summary(found)
+    failed = [each.embedder for each in found.columns if each.passed is False]
+    if failed:
+        yield f"FAILED: {', '.join(failed)}"
+    elif any(each.means and each.passed is True for each in found.columns):
+        yield "OK"
+    else:
+        yield "no real model was tested: this proves the pipeline and nothing about meaning"
 
 
 def _numbers(found: ProbeRank | None) -> tuple[str, str, str]:
@@ -227,12 +232,3 @@ def _numbers(found: ProbeRank | None) -> tuple[str, str, str]:
     rank = "not found" if found.rank is None else str(found.rank)
     score, other = ("–" if each is None else f"{each:.4f}" for each in (found.score, found.other))
     return rank, score, other
-
-
-def _summary(found: Probe) -> str:
-    failed = [each.embedder for each in found.columns if each.passed is False]
-    if failed:
-        return f"FAILED: {', '.join(failed)}"
-    if not any(each.means and each.passed is True for each in found.columns):
-        return "no real model was tested: this proves the pipeline and nothing about meaning"
-    return "OK"

@@ -74,7 +74,14 @@ def watch_command(
         return
     with _stopping():
         if once or if_indexed:
-            _once(where, flags, if_indexed=if_indexed, quiet=quiet, as_json=as_json)
+            from outcrop.surfaces.watch.once import update_once
+
+            with open_with_progress(where, flags, quiet=quiet or as_json) as (index, display):
+                result = update_once(index, display, if_indexed=if_indexed)
+            if as_json:
+                options.show_json(result.details)
+            elif not quiet:
+                note(f"outcrop: {harmless_line(result.text)}")
         else:
             _watch(where, flags, quiet=quiet, as_json=as_json)
 
@@ -126,14 +133,3 @@ def _watch(where: Path, flags: dict[str, Any], *, quiet: bool, as_json: bool) ->
     else:
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(other.since))
         note(f"outcrop: process {other.process} has been watching this since {since}; nothing to do")
-
-
-def _once(where: Path, flags: dict[str, Any], *, if_indexed: bool, quiet: bool, as_json: bool) -> None:
-    from outcrop.surfaces.watch.once import update_once
-
-    with open_with_progress(where, flags, quiet=quiet or as_json) as (index, display):
-        result = update_once(index, display, if_indexed=if_indexed)
-    if as_json:
-        options.show_json(result.details)
-    elif not quiet:
-        note(f"outcrop: {harmless_line(result.text)}")

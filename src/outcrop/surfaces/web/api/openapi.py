@@ -48,10 +48,7 @@ def describe(base: str) -> dict[str, Any]:
             "description": "Searches one repository's index. Every operation reads; none changes anything.",
         },
         "paths": paths,
-        "components": {
-            "schemas": named,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": named, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
         "security": [{}, {"token": []}],
     }
 
@@ -70,17 +67,9 @@ def _get(operation: Operation, named: dict[str, Schema]) -> dict[str, Any]:
             _parameter(name, properties, name in schema["required"])
             for name, properties in schema["properties"].items()
         ],
-        "responses": {
-            "200": {
-                "description": "Done.",
-                "content": {JSON: {"schema": describe_result(operation, named)}},
-            },
-        }
+        "responses": {"200": {"description": "Done.", "content": {JSON: {"schema": describe_result(operation, named)}}}}
         | {
-            code: {
-                "description": meaning,
-                "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-            }
+            code: {"description": meaning, "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
             for code, meaning in _ERRORS.items()
         },
     }
