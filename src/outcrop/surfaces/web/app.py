@@ -33,10 +33,7 @@ CONCURRENT_VIEWS = 4
 
 
 def make_app(index: Index, *, authenticator: Authenticator | None = None, bounds: Bounds | None = None) -> ASGIApp:
-    """Make the application; its lifespan has to run. It does not close the index.
-
-    Without an authenticator it answers this machine, without a token.
-    """
+    """The application; its lifespan has to run. Without an authenticator it answers this machine, without a token."""
     # Imported here: the MCP SDK takes a second, and nothing else of the page needs it.
     from outcrop.surfaces.mcp.http import McpEndpoint
 

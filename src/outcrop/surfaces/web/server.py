@@ -43,10 +43,7 @@ class Listening:
 
 
 def listen(host: str, port: int | None) -> Listening:
-    """Open the socket at the first address of a host.
-
-    Port 0 means any; None means the default one, or any where another program uses it.
-    """
+    """Open a socket at a host's first address; port 0 is any, None the default, or any where that is in use."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):

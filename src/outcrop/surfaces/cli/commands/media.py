@@ -72,7 +72,13 @@ def media_command(
         raise UsageError("--manifest belongs to verify", _HELP)
     with open_with_progress(directory, flags, quiet=as_json) as (index, display):
         if action == "list":
-            _list(index, items, as_json)
+            from outcrop.media.assets import list_media
+
+            if items:
+                raise UsageError("list takes no files", _HELP)
+            found = list_media(index)
+            value = {"assets": found.assets, "skipped": found.skipped}
+            options.show_result(value, as_json, media_lines(found))
         elif action == "verify":
             _verify(index, items, manifest, as_json, display)
         elif len(items) != 1 or details["text"] is None:
@@ -91,15 +97,6 @@ def _add(index: Index, asset: str, details: dict[str, Any], as_json: bool, displ
     one = added.manifest
     line = f"wrote {harmless_line(added.path)}: {one.mime}, {size(one.bytes)}, SHA3-256 {one.sha3[:12]}…"
     options.show_result({"path": added.path, "manifest": one, "remark": added.remark}, as_json, [line])
-
-
-def _list(index: Index, items: Sequence[str], as_json: bool) -> None:
-    from outcrop.media.assets import list_media
-
-    if items:
-        raise UsageError("list takes no files", _HELP)
-    found = list_media(index)
-    options.show_result({"assets": found.assets, "skipped": found.skipped}, as_json, media_lines(found))
 
 
 def media_lines(found: Assets) -> Iterator[str]:

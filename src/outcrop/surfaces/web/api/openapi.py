@@ -37,10 +37,11 @@ _PROBLEM: Schema = {
 }
 
 
-def describe(base: str) -> dict[str, Any]:
+def respond(request: Request) -> Response:
+    base = request.base
     named: dict[str, Schema] = {"Problem": _PROBLEM}
     paths = {f"{base}/api/{name}": {"get": _get(operation, named)} for name, operation in OPERATIONS.items()}
-    return {
+    description = {
         "openapi": "3.1.0",
         "info": {
             "title": "Outcrop",
@@ -51,10 +52,7 @@ def describe(base: str) -> dict[str, Any]:
         "components": {"schemas": named, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
         "security": [{}, {"token": []}],
     }
-
-
-def respond(request: Request) -> Response:
-    return Response(200, json.dumps(describe(request.base), indent=1).encode(), JSON)
+    return Response(200, json.dumps(description, indent=1).encode(), JSON)
 
 
 def _get(operation: Operation, named: dict[str, Schema]) -> dict[str, Any]:

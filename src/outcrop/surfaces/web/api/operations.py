@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
@@ -153,17 +154,12 @@ def typed(operation: Operation, params: tuple[tuple[str, str], ...]) -> dict[str
         elif name in found:
             raise UsageError(f"{operation.name}: {name} is given twice", "It takes one value")
         else:
-            found[name] = text if "string" in types else _value(text)
+            found[name] = text
+            if "string" not in types:
+                with suppress(ValueError, RecursionError):
+                    # A query string cannot say null: leaving the parameter out does.
+                    found[name] = text if (value := json.loads(text)) is None else value
     return found
-
-
-def _value(text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    # A query string cannot say null: leaving the parameter out does.
-    return text if value is None else value
 
 
 def _counted(status: Status, catalog: Catalog, reader: Reader) -> Status:

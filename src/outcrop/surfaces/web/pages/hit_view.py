@@ -53,7 +53,10 @@ class HitView:
             self.score, self.score_meaning = f"{100 * hit.score:.0f} %", "share of the word score of the best hit"
         else:
             self.score, self.score_meaning = f"{hit.score:.2f}", "similarity of meaning, 0 to 1 (the same text)"
-        self.links = [*links, *_asset_links(hit)]
+        self.links = list(links)
+        if hit.uri is not None and hit.uri.lower().startswith(("https://", "http://")):
+            label = "Open the recording" if hit.start is None else f"Play from {clock(hit.start)}"
+            self.links.append(Link(hit.uri, label, outside=True))
         self.more = viewer_address(at, target_of(hit), ("around", AROUND), ("q", query))
         lines = passage(hit.text, hit.lines[0], terms)
         # One or two lines more are shown instead of a link to them.
@@ -85,12 +88,6 @@ def _lines_in_words(hit: Hit) -> str:
     if hit.cell is not None:
         return f"cell {hit.cell + 1}, {lines}"
     return "" if hit.path is None or hit.kind in (Kind.WIKI, Kind.TECHNOTE) else lines
-
-
-def _asset_links(hit: Hit) -> list[Link]:
-    if hit.uri is None or not hit.uri.lower().startswith(("https://", "http://")):
-        return []
-    return [Link(hit.uri, "Open the recording" if hit.start is None else f"Play from {clock(hit.start)}", outside=True)]
 
 
 def target_of(hit: Hit | Copy) -> LinkTarget:

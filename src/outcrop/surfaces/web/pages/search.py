@@ -66,10 +66,12 @@ def search_page(site: Site, links: Links, request: Request) -> Response:
         except OutcropError as error:
             what, fix = (site.redact_paths(request.reader, text) for text in explain(error))
             failure, status = ("warn", harmless_line(what), harmless_line(fix)), outcome(error).http
+    query = arguments.query
+    shown = query if len(query) <= TITLE_CHARACTERS else f"{query[: TITLE_CHARACTERS - 1]}…"
     return page(
         request,
         "search.html",
-        PageHead(_title(arguments.query), site.project, "search"),
+        PageHead(f"{shown} – search" if shown else "Search", site.project, "search"),
         status,
         arguments=arguments,
         mode=arguments.mode if arguments.mode in set(Mode) else Mode.HYBRID,
@@ -105,11 +107,6 @@ def parse_search(request: Request, facets: Facets, own: str) -> SearchArguments:
         corpus=request.all("corpus"),
         path=tuple(part for text in request.all("path") for part in globs.split_patterns(text)),
     )
-
-
-def _title(query: str) -> str:
-    shown = query if len(query) <= TITLE_CHARACTERS else f"{query[: TITLE_CHARACTERS - 1]}…"
-    return f"{shown} – search" if shown else "Search"
 
 
 def _results(site: Site, links: Links, request: Request, arguments: SearchArguments) -> dict[str, Any]:

@@ -27,7 +27,6 @@ ONLY = 0.97
 # Share of the whole below which a rectangle would be a dot; such folders are summed up.
 SMALLEST = 0.004
 
-
 # Share of the whole below which a rectangle is invisible beside GAP. It also bounds the ratio of two sizes in one
 # layout: beyond 1e15 the space that squarify has left is 0, and it divides by it.
 INVISIBLE = 1e-6
