@@ -13,6 +13,7 @@ import shlex
 import stat
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,7 @@ def uninstall_git(repository: Repository) -> ChangePlan:
 
 
 def _git_hooks(repository: Repository) -> tuple[list[Path], bool]:
+    """The files of the hooks that we use, and whether other repositories may use their folder too."""
     # Every git that we run has this setting switched off; that is the last of the values that it lists.
     output, _ = start_git(repository, "config", "-z", "--type=path", "--get-all", "core.hooksPath").communicate()
     values = output.decode("utf-8", "surrogateescape").split("\0")[:-2]
@@ -148,12 +150,12 @@ def _handover(name: str) -> bytes:
 def install_fossil(repository: Path, flags: Mapping[str, Any]) -> ChangePlan:
     value = _fossil_hooks(repository)
     ours = None if value is None else _our_entry(value)
-    first = value is None or (ours is not None and ours[2])
+    first = value is None or (ours is not None and ours.was_first)
     entry = _fossil_entry(repository, f"{_FOSSIL_MARK}, {'first' if first else 'added'}", flags)
     if value is None:
         updated = f"[{entry}]"
     elif ours is not None:
-        updated = value.replace(ours[0], entry)
+        updated = value.replace(ours.text, entry)
     else:
         head = value.rstrip()
         if not head.endswith("]"):
@@ -169,9 +171,10 @@ def uninstall_fossil(repository: Path) -> ChangePlan:
     ours = None if value is None else _our_entry(value)
     if value is None or ours is None:
         return ChangePlan()
-    _, with_comma, was_first = ours
-    rest = value.replace(with_comma, "", 1)
-    return ChangePlan((SettingChange(repository, "hooks", value, None if rest == "[]" and was_first else rest),))
+    rest: str | None = value.replace(ours.with_comma, "", 1)
+    if rest == "[]" and ours.was_first:
+        rest = None
+    return ChangePlan((SettingChange(repository, "hooks", value, rest),))
 
 
 _FOSSIL_REMARKS = (
@@ -181,13 +184,21 @@ _FOSSIL_REMARKS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _FossilEntry:
+    """Our hook in the list: its text, the same with the comma to remove, and whether there was no list before."""
+
+    text: str
+    with_comma: str
+    was_first: bool
+
+
 def _fossil_hooks(repository: Path) -> str | None:
     with open_fossil(repository) as database:
         return read_setting(database, "hooks")
 
 
-def _our_entry(value: str) -> tuple[str, str, bool] | None:
-    """Our hook in the list: its text, the same with the comma to remove, and whether there was no list before."""
+def _our_entry(value: str) -> _FossilEntry | None:
     try:
         entries = json.loads(value)
     except ValueError as error:
@@ -200,7 +211,7 @@ def _our_entry(value: str) -> tuple[str, str, bool] | None:
             for text in (_json(entry), json.dumps(entry)):
                 if text in value:
                     with_comma = next(each for each in (f",{text}", f"{text},", text) if each in value)
-                    return text, with_comma, mark[1] == "first"
+                    return _FossilEntry(text, with_comma, mark[1] == "first")
             raise UsageError("another program has written the hooks again", "Remove ours with: fossil hook delete ID")
     return None
 

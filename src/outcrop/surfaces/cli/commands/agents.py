@@ -49,9 +49,13 @@ def call_command(
 
     if listing:
         entries = capabilities.REGISTRY.values()
-        listed = [{"name": each.name, "description": each.documentation, "arguments": each.schema} for each in entries]
-        lines = columns([(each.name, each.summary) for each in entries])
-        options.show_result({"capabilities": listed}, as_json, lines)
+        if as_json:
+            fields = [
+                {"name": each.name, "description": each.documentation, "arguments": each.schema} for each in entries
+            ]
+            options.show_json({"capabilities": fields})
+        else:
+            options.show_result(None, False, columns([(each.name, each.summary) for each in entries]))
         return
     if name is None:
         raise UsageError("call needs the name of a capability", "outcrop call --list names them.")
@@ -183,7 +187,7 @@ def _read_hook(directory: Path) -> tuple[str, Path, str] | None:
 @click.option("--uninstall", "uninstalled", type=click.Choice(list(CLIENTS)), help="Remove it again.")
 @click.option("--name", default="outcrop", show_default=True, metavar="NAME", help="What that client calls the server.")
 @click.option("--yes", "-y", is_flag=True, help="Change the client's settings without asking.")
-@click.option("--text-only", is_flag=True, help="Answer in words alone, without the object beside them.")
+@click.option("--text-only", is_flag=True, help="Answer with text only, without a JSON object beside it.")
 @options.rev_option
 @options.branch_option
 @options.directory_option
@@ -214,7 +218,7 @@ def mcp_command(
     place = directory if path is None else directory / path
     if installed or uninstalled:
         if text_only or rev or any(flags.values()):
-            raise UsageError("a client's settings take no options of Outcrop's", "Set them in outcrop.toml")
+            raise UsageError("--install and --uninstall take no other settings", "Set them in outcrop.toml")
         _set_up(place, installed, uninstalled, name, yes)
         return
     _serve(place, rev, flags, structured=not text_only)
@@ -225,9 +229,9 @@ def _serve(place: Path, rev: str | None, flags: dict[str, Any], *, structured: b
         raise UsageError(f"there is no {place}", "Name a folder or a repository")
     if place.resolve() in (Path("/"), Path.home()):
         # Clients start servers here when no folder is set. Without an index every file would be read.
-        raise UsageError(f"{place.resolve()} is no project", "Name the project's folder: outcrop mcp PATH")
+        raise UsageError(f"{place.resolve()} is no project folder", "Name the project's folder: outcrop mcp PATH")
     if is_terminal(sys.stdin):
-        note("outcrop: an MCP client is meant to start this, and to speak JSON on standard input. Ctrl-C ends it.")
+        note("outcrop: this speaks JSON with the MCP client that starts it, on standard input. Ctrl-C ends it.")
         note("  → outcrop mcp --install sets a client up")
     from outcrop.surfaces.mcp.stdio import serve
 
