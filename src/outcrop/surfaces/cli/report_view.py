@@ -179,12 +179,8 @@ def _value(value: object) -> str:
     if value is None or value == ():
         return "–"
     if isinstance(value, tuple):
-        return harmless_line(
-            ", ".join("=".join(map(_part, each)) if isinstance(each, tuple) else each for each in value)
-        )
+        pairs = [each if isinstance(each, tuple) else (each,) for each in value]
+        # The second of a pair may be a list of patterns.
+        texts = [[" ".join(part) if isinstance(part, tuple) else str(part) for part in pair] for pair in pairs]
+        return harmless_line(", ".join("=".join(each) for each in texts))
     return harmless_line(str(value))
-
-
-def _part(part: object) -> str:
-    # A list of patterns, separated by blanks.
-    return " ".join(part) if isinstance(part, tuple) else str(part)

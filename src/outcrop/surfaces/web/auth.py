@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import ipaddress
 import re
-import secrets
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
@@ -16,10 +15,6 @@ from starlette.responses import RedirectResponse
 COOKIE = "outcrop"
 
 MONTH = 30 * 24 * 3600
-
-
-def new_token() -> str:
-    return secrets.token_urlsafe(24)
 
 
 class Authenticator:

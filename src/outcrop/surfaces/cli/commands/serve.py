@@ -52,14 +52,16 @@ def serve_command(
         outcrop serve --open ~/projects/kettle
         outcrop serve --host 0.0.0.0 --token-ref OUTCROP_PAGE_TOKEN
     """
+    import secrets
+
     from outcrop.surfaces.web import server
     from outcrop.surfaces.web.app import BASE, make_app
-    from outcrop.surfaces.web.auth import Authenticator, new_token
+    from outcrop.surfaces.web.auth import Authenticator
 
     given = _token_from(token_ref)
     with options.open_index(path or directory, flags, rev=rev) as index:
         listening = server.listen(host, port)
-        secret = given or (new_token() if token or not listening.loopback else None)
+        secret = given or (secrets.token_urlsafe(24) if token or not listening.loopback else None)
         names = [*allow_host, *(() if listening.loopback else server.own_names(host))]
         app = make_app(index, authenticator=Authenticator(names, secret, listening.loopback))
         address = f"{listening.address}{BASE}/search"
