@@ -35,7 +35,10 @@ Strings = Annotated[list[str] | None, Field(max_length=MOST_NAMES)]
 
 @dataclass(frozen=True, slots=True)
 class PassageLines:
-    """Lines of one artifact: numbers count from 1, cells from 0. ``state`` is that of the ``Document``."""
+    """Lines of one artifact.
+
+    Numbers count from 1, cells from 0. ``state`` is that of the ``Document``.
+    """
 
     hash: str
     kind: Kind
