@@ -640,7 +640,7 @@ def test_copies_are_named_as_read_passage_takes_them() -> None:
 def test_a_mistyped_word_is_said(root: Path) -> None:
     with serving(root) as service:
         result = call(service, "semantic_search", query="kettel", k=1)
-    assert "; kettel is not in the index, kettle was searched for instead" in text(result).splitlines()[0]
+    assert "; kettel is not in the index; the search used kettle" in text(result).splitlines()[0]
     assert result.structured_content["corrected"] == {"kettel": "kettle"}
 
 
