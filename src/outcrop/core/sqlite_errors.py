@@ -34,7 +34,6 @@ def translated(what: str, classes: ErrorClasses, repair: str) -> Iterator[None]:
 
 
 def is_locked(error: sqlite3.Error) -> bool:
-    """Whether another program's transaction is in the way."""
     return _code(error) in _LOCKED
 
 

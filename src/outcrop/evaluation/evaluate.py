@@ -1,8 +1,6 @@
-"""How well an index answers questions whose answers are known: by each mode, and with each embedder, side by side.
+"""How well an index answers questions whose answers are known: by each mode and embedder, through the shipped search.
 
-Questions are asked through the shipped search. What comes back is turned into a ranking of what was judged: of files,
-or, for a question with a judged passage, of passages. A label that the index does not hold cannot be found by any
-ranking, so it is reported and does not count.
+A label that the index does not hold cannot be found by any ranking, so it is reported and does not count.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Reading judged questions: JSON Lines of one's own, or TREC judgements (qrels) with their topics.
+"""Reading judged questions: JSON Lines, or TREC judgements (qrels) with their topics (docs/cli.md, ``outcrop eval``).
 
-A question says what answers it by labels; ``labels.py`` says what a label can be. The formats are described in
-docs/cli.md under ``outcrop eval``. Whatever is wrong with a file is said with its line.
+Whatever is wrong with a file is reported with its line.
 """
 
 from __future__ import annotations

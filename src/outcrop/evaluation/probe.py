@@ -1,7 +1,6 @@
 """The self-test: does this installation find a passage by its meaning?
 
-One notebook, each cell a chunk; a question worded unlike its answer, asked through the shipped indexer and the shipped
-search; the same words by keyword as the control. All of it happens in memory.
+A question worded unlike its answer is asked through the shipped search, in memory; the same words by keyword are the control.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Opening a peer: another repository, folder or export, of which only its index or its blobs are read.
 
-Nothing in a peer is changed. What has an index of its own is read from there; what only has vectors that came with it
-(a fresh clone), and an export, are put together in memory, without any model.
+What has no index of its own (a fresh clone with vectors, an export) is put together in memory, without any model.
 """
 
 from __future__ import annotations
@@ -240,7 +239,6 @@ def spelled(path: Path) -> str:
 
 
 def path_of(peer: str) -> Path:
-    """The inverse of :func:`spelled`."""
     return Path(os.fsdecode(to_bytes(peer)))
 
 

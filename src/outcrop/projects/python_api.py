@@ -1,8 +1,6 @@
 """The public API of a Python package, from its source alone: signature and docstring of each name, with their lines.
 
-Nothing is imported and nothing runs. A name is called by the shortest public path that reaches it (``flask.Flask``, not
-``flask.app.Flask``); private and deprecated names are left out, and so are names that are compiled and described
-nowhere in source.
+Nothing runs. A name is called by the shortest public path that reaches it; private and deprecated names are left out.
 """
 
 from __future__ import annotations

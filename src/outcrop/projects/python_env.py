@@ -1,7 +1,6 @@
 """Python libraries on this machine: which interpreter is meant, and which files belong to one of its packages.
 
-Everything is read from files. Only an interpreter that the user named, or that their PATH finds, is ever run, and then
-without its packages; one that lies in a repository's environment is not.
+Only an interpreter that the user named or that their PATH finds is ever run, and then without its packages.
 """
 
 from __future__ import annotations

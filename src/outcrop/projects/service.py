@@ -1,7 +1,6 @@
-"""Many repositories in one index: importing peers and installed packages as projects, and keeping them current.
+"""Many repositories in one index: peers and installed packages imported as projects, and kept current.
 
-A peer is read from its own index and never changed; its vectors come along. An installed Python package has no index:
-its public names are read from source and embedded here.
+A peer is read from its own index and never changed, and no model is asked; public names of a package are embedded here.
 """
 
 from __future__ import annotations

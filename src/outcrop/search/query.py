@@ -20,14 +20,11 @@ class Query:
     """A question; :func:`outcrop.search.parse.parse` makes it.
 
     Attributes:
-        min_score: Dot product that a hit must reach.
         explain: Whether each hit says what its rank is made of.
-        words: Distinct search terms, without stop words.
         plain_words: Words that are not identifiers, lower-case; they may be mistyped.
         symbol: The last part of the name when the whole question is one symbol (``Flask.run`` → ``run``); a single
             word of a language can be one too.
         certain: Whether the symbol is written as only symbols are: capitals, underscores, dots, a call.
-        identifiers: Identifiers inside a question of words, lower-case.
         phrases: What it puts in double quotation marks, lower-case, white space folded.
         explains: Whether it asks for an explanation rather than for a place; prose answers that.
         file_roles: Roles of files that it asks for by name.

@@ -85,8 +85,6 @@ class ScoredPassage:
         dense: Dot product with the question, None where there is no vector.
         keyword: Keyword score, None where no word matched.
         path: Empty for what has no path.
-        name: Qualified name or heading trail.
-        siblings: How many passages its artifact has, itself included.
     """
 
     id: int

@@ -31,7 +31,6 @@ def compare(revisions: Mapping[str, str | None], current: str, *, has_members: b
     """The revision of the first build that is behind the source, None where no build is.
 
     Args:
-        revisions: Of the last complete build of each corpus.
         has_members: Whether any build put anything in. Records alone have no source, so they are never stale.
     """
     behind = [revision for revision in revisions.values() if revision != current]

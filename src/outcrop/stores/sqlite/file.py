@@ -134,7 +134,6 @@ class DatabaseFile:
         return bool(free > MIN_FREE_PAGES and free > MIN_FREE_SHARE * pages)
 
     def is_being_written(self) -> bool:
-        """Whether another process is building right now."""
         if not self.beside(".lock").exists():
             return False
         # A folder that this user may not write says nothing of who else writes in it.
@@ -181,11 +180,7 @@ class DatabaseFile:
                 self.path.parent.rmdir()
 
     def beside(self, suffix: str) -> Path:
-        """A file that belongs to this one; of a shared database it is in the user's cache.
-
-        Args:
-            suffix: What its name ends in, with a dot.
-        """
+        """A file that belongs to this one; of a shared database it is in the user's cache."""
         if not self.shared:
             return self.path.with_name(self.path.name + suffix)
         # Imported here: only builds and status ask.

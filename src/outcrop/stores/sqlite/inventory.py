@@ -24,11 +24,9 @@ class IndexedArtifact:
     """An artifact that a view names.
 
     Attributes:
-        paths: Every path at which this view has it.
         project: Slug of its repository; empty for this one.
         version: ``Ref.version`` when it was read.
         size: Not None where its source is asked for plain bytes.
-        readable: Whether its source knows it; false for records.
     """
 
     hash: str

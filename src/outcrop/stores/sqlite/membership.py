@@ -25,9 +25,7 @@ class MembershipChange:
     """How a view has to change.
 
     Attributes:
-        seen: File states now, and before.
         skipped: None where that is as before.
-        dead: Views that exist no more.
         unplaced: Whether artifacts are stored that no view names yet.
     """
 

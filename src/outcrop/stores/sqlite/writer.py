@@ -35,7 +35,6 @@ class Prepared:
 
     Attributes:
         project: Whose they are; empty for this source.
-        chunks: The columns of each chunk but its id.
         terms: The terms of each chunk's name, paths and text.
     """
 
@@ -183,7 +182,6 @@ def place_vectors(
 
 
 def add_vectors(database: sqlite3.Connection, rows: Sequence[VectorRow]) -> None:
-    """Store vectors that the chunks do not have yet."""
     database.executemany("INSERT OR IGNORE INTO fx_vec_embedding VALUES (?, ?, ?, ?)", rows)
 
 

@@ -66,7 +66,6 @@ class CgiRequest:
 
     Attributes:
         user: Login, or ``nobody``.
-        uri: Prefix of the addresses of Fossil's own pages.
         view: For the views; its reader may see nothing yet, and it has no parameters.
     """
 
