@@ -1,6 +1,6 @@
 """The self-test: does this installation find a passage by its meaning?
 
-A question worded unlike its answer is asked through the shipped search, in memory; the same words by keyword are the control.
+A question worded unlike its answer is asked through the shipped search; the same words by keyword are the control.
 """
 
 from __future__ import annotations
