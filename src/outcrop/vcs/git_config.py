@@ -26,6 +26,8 @@ _NETWORK = re.compile(
     re.DOTALL,
 )
 
+_PUSHED_INSTEAD = re.compile(r"url\.(.*)\.pushinsteadof", re.DOTALL)
+
 # Transports that git brings along. Any other name in an address is that of a program: ``ext::sh -c …``.
 _TRANSPORTS = ("file", "git", "http", "https", "ssh")
 
@@ -104,3 +106,13 @@ def network_transports(repository: Repository) -> str:
         if key.startswith("protocol.") and key.endswith(".allow") and key != "protocol.allow":
             verdicts[key.removeprefix("protocol.").removesuffix(".allow")] = value
     return ":".join(name for name, verdict in verdicts.items() if verdict != "never") or "none"
+
+
+def pushed_instead(repository: Repository, address: str) -> list[str]:
+    """What git may push to in place of an address (``url.*.pushInsteadOf``)."""
+    found = []
+    for setting in read_settings(repository):
+        rewrite = _PUSHED_INSTEAD.fullmatch(setting.key)
+        if rewrite and address.startswith(setting.value):
+            found.append(rewrite[1] + address.removeprefix(setting.value))
+    return found

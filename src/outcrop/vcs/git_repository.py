@@ -95,12 +95,24 @@ def _belongs_here(repository: Repository) -> bool:
         if not git_dir.samefile(common_dir):
             linked = (git_dir / "gitdir").read_text("utf-8", "surrogateescape").rstrip("\r\n")
             return git_dir.resolve().parent == common_dir / "worktrees" and (git_dir / linked).samefile(marker)
-        if repository.bare or (not marker.is_symlink() and marker.samefile(git_dir)):
+        if repository.bare:
+            return True
+        if not _leads_to(marker).samefile(git_dir):
+            return False
+        if marker.is_dir() and not marker.is_symlink():
             return True
         named = _WORKTREE.findall(repository.config())
         return bool(named) and (git_dir / _unquoted(os.fsdecode(named[-1]))).samefile(repository.top)
     except OSError:
         return False
+
+
+def _leads_to(marker: Path) -> Path:
+    """The repository that a ``.git`` is, or that it names as a file."""
+    if marker.is_dir():
+        return marker
+    text = marker.read_text("utf-8", "surrogateescape")
+    return marker.parent / text.removeprefix("gitdir: ").rstrip("\r\n")
 
 
 def _unquoted(value: str) -> str:
@@ -157,13 +169,7 @@ def find_submodule(outer: Path, path: str, object_format: str) -> Repository | N
     try:
         if top.resolve() != outer.resolve().joinpath(*path.split("/")):
             return None
-        if marker.is_dir():
-            git_dir = marker
-        else:
-            text = marker.read_text("utf-8", "surrogateescape")
-            if not text.startswith("gitdir: "):
-                return None
-            git_dir = (top / text.removeprefix("gitdir: ").rstrip("\r\n")).resolve()
+        git_dir = marker if marker.is_dir() else _leads_to(marker).resolve()
         if not (git_dir / "HEAD").exists():
             return None
         common = git_dir / "commondir"

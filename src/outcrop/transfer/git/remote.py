@@ -14,6 +14,7 @@ from outcrop.errors import StoreError, UsageError
 from outcrop.transfer.git.network import ANSWER_TIMEOUT, TRANSFER_TIMEOUT, LostRace, is_interactive, run
 from outcrop.transfer.git.ref import REF, delete_ref
 from outcrop.vcs.git import Repository, answer, find_commit, hide_password, missing_objects
+from outcrop.vcs.git_config import pushed_instead
 
 BRANCHES = "refs/heads/"
 
@@ -139,9 +140,8 @@ class GitRemote:
         if self.name in _remotes(self.repository):
             addresses = self._addresses(self.name, "--push")
         else:
-            # As a remote of that address, so that git rewrites it as it will at the push.
-            asked = ("-c", f"remote.outcrop.url={self.name}")
-            addresses = answer(self.repository, *asked, "remote", "get-url", "--push", "outcrop").splitlines()
+            addresses = [answer(self.repository, "ls-remote", "--get-url", "--", self.name)]
+            addresses += pushed_instead(self.repository, self.name)
         is_here = any(address.startswith("file:") or not _ELSEWHERE.match(address) for address in addresses)
         return (f"--receive-pack={_QUIET_RECEIVER}",) if is_here else ()
 
