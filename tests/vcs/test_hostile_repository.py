@@ -19,7 +19,7 @@ from outcrop.sources.git.source import GitSource
 from outcrop.sources.options import Options
 from outcrop.surfaces.watch.once import update_once
 from outcrop.transfer.git.ref import REF
-from outcrop.vcs.git_config import MAX_FILTERS, GitSetting, network_transports, override, read_settings
+from outcrop.vcs.git_config import MAX_FILTERS, GitSetting, network_transports, override, pushed_instead, read_settings
 from outcrop.vcs.git_repository import find_repository
 
 SETTINGS = {"embedder": "hash"}
@@ -229,6 +229,33 @@ def test_a_filter_of_the_user_does_not_run_either(tmp_path: Path, trap: Trap, mo
     make_dirty(root)
     use_everything(root)
     assert trap.sprung() == []
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
+def test_a_filter_that_comes_later_does_not_run(tmp_path: Path, trap: Trap, place: Callable[[Path, str], None]) -> None:
+    """As before the eyes of a watch."""
+    root = make_repository(tmp_path / "r", FILES)
+    source = GitSource(root)
+    source.artifacts({})
+    place(root, config_text({"filter.a=b.clean": trap.command("clean")}))
+    (root / ".git/info/attributes").write_text("* filter=a=b\n")
+    for name in ("", "second"):
+        make_dirty(root)
+        source.artifacts({})
+        (root / ".git/info/attributes").write_text(f"* filter={name}\n")
+        place(root, config_text({f"filter.{name}.clean": trap.command("clean")}))
+    make_dirty(root)
+    source.artifacts({})
+    assert trap.sprung() == []
+
+
+def test_where_git_pushes_instead(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "r", FILES)
+    git(root, "config", "url./here/.pushInsteadOf", "https://example.org/")
+    repository = find_repository(root)
+    assert repository is not None
+    assert pushed_instead(repository, "https://example.org/zoo.git") == ["/here/zoo.git"]
+    assert pushed_instead(repository, "ssh://example.org/zoo.git") == []
 
 
 def test_variables_of_the_caller_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from outcrop.errors import SourceError
 from outcrop.vcs.git import Repository, git_output, start_git
@@ -31,12 +32,21 @@ _PUSHED_INSTEAD = re.compile(r"url\.(.*)\.pushinsteadof", re.DOTALL)
 # Transports that git brings along. Any other name in an address is that of a program: ``ext::sh -c …``.
 _TRANSPORTS = ("file", "git", "http", "https", "ssh")
 
+# Of each repository: the files that its settings come from as they were, and the variables that follow. To ask git
+# takes as long as to list 3,000 files.
+_known: dict[Path, tuple[dict[Path, tuple[int, ...]], dict[str, str]]] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class GitSetting:
-    """One setting: its key with section and last part in lower case, and who made it (``local``, ``global`` …)."""
+    """One setting: its key with section and last part in lower case, and who made it (``local``, ``global`` …).
+
+    Attributes:
+        file: Where it is written; None where it is in no file.
+    """
 
     scope: str
+    file: Path | None
     key: str
     value: str
 
@@ -46,11 +56,12 @@ class GitSetting:
 
 def read_settings(repository: Repository) -> Iterator[GitSetting]:
     """Every setting that git obeys in a repository, those of included files among them."""
-    process = start_git(repository, "config", "--list", "--includes", "--show-scope", "-z")
+    process = start_git(repository, "config", "--list", "--includes", "--show-scope", "--show-origin", "-z")
     fields = os.fsdecode(git_output(process, "read its configuration")).split("\0")
-    for scope, setting in zip(fields[::2], fields[1::2], strict=False):
+    for scope, origin, setting in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
         key, _, value = setting.partition("\n")
-        yield GitSetting(scope, key, value)
+        kind, _, name = origin.partition(":")
+        yield GitSetting(scope, repository.top / name if kind == "file" else None, key, value)
 
 
 def filters_off(repository: Repository) -> dict[str, str]:
@@ -58,9 +69,14 @@ def filters_off(repository: Repository) -> dict[str, str]:
 
     One of the user's own is off too: the repository chooses what it runs on, and may have settings for it.
     """
+    known = _known.get(repository.git_dir)
+    if known is not None and known[0] == _stamps(known[0]):
+        return known[1]
+    stamps = _stamps((repository.common_dir / "config", repository.git_dir / "config.worktree"))
+    settings = list(read_settings(repository))
     names = {
         setting.key.removeprefix("filter.").rpartition(".")[0]
-        for setting in read_settings(repository)
+        for setting in settings
         if setting.key.startswith("filter.") and setting.key.count(".") > 1
     }
     if len(names) > MAX_FILTERS:
@@ -68,7 +84,29 @@ def filters_off(repository: Repository) -> dict[str, str]:
             f"the configuration of the repository at {repository.top} defines {len(names):,} filters",
             f"Outcrop switches off {MAX_FILTERS:,} at most; remove those that nothing uses",
         )
-    return override({f"filter.{name}.{variable}": value for name in sorted(names) for variable, value in _FILTERS_OFF})
+    variables = override(
+        {f"filter.{name}.{variable}": value for name in sorted(names) for variable, value in _FILTERS_OFF}
+    )
+    _known.pop(repository.git_dir, None)
+    # What is included may depend on the branch, and on files that are not there yet.
+    if not any(setting.key.startswith(("include.", "includeif.")) for setting in settings):
+        # A file of the user's own that begins to exist meanwhile is none of the repository's.
+        stamps |= _stamps({setting.file for setting in settings if setting.file is not None} - stamps.keys())
+        _known[repository.git_dir] = (stamps, variables)
+    return variables
+
+
+def _stamps(files: Iterable[Path]) -> dict[Path, tuple[int, ...]]:
+    """What changes of each file whenever it is written; nothing of one that is not there."""
+    found: dict[Path, tuple[int, ...]] = {}
+    for file in files:
+        try:
+            status = file.stat()
+        except OSError:
+            found[file] = ()
+        else:
+            found[file] = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return found
 
 
 def override(settings: Mapping[str, str]) -> dict[str, str]:
