@@ -270,6 +270,9 @@ def test_too_many_filters_are_refused(tmp_path: Path, trap: Trap) -> None:
     in_config(root, config_text({f"filter.f{number}.clean": trap.command("x") for number in range(MAX_FILTERS + 1)}))
     with pytest.raises(SourceError, match="1,001 filters"):
         GitSource(root).artifacts({})
+    (root / ".git/config").write_text(config_text({f"filter.{'x' * 200_000}.clean": trap.command("x")}))
+    with pytest.raises(SourceError, match="1 filters"):
+        GitSource(root).artifacts({})
 
 
 class TestNetwork:

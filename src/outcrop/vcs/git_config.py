@@ -17,6 +17,7 @@ from outcrop.vcs.git import Repository, git_output, start_git
 
 # Filters are handed to git as variables, and the system limits these; no repository has nearly as many.
 MAX_FILTERS = 1000
+MAX_LETTERS = 1 << 16
 
 _FILTERS_OFF = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
 
@@ -79,10 +80,10 @@ def filters_off(repository: Repository) -> dict[str, str]:
         for setting in settings
         if setting.key.startswith("filter.") and setting.key.count(".") > 1
     }
-    if len(names) > MAX_FILTERS:
+    if len(names) > MAX_FILTERS or sum(map(len, names)) > MAX_LETTERS:
         raise SourceError(
             f"the configuration of the repository at {repository.top} defines {len(names):,} filters",
-            f"Outcrop switches off {MAX_FILTERS:,} at most; remove those that nothing uses",
+            f"Outcrop switches off {MAX_FILTERS:,} at most, with {MAX_LETTERS:,} letters in all; remove some",
         )
     variables = override(
         {f"filter.{name}.{variable}": value for name in sorted(names) for variable, value in _FILTERS_OFF}
