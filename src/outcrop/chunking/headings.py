@@ -93,9 +93,7 @@ _LONGEST_TITLE = 2000
 
 # Each blank and each ``_`` counts with the run that it is in: else every part of a run is tried.
 _LINK = re.compile(r"!?\[([^\]]*+)\](\([^)]*+\)|\[[^\]]*+\])?")
-_MARKS = re.compile(
-    r"[*`]++|(?<!\w)_++|(?<!_)_++(?!\w)|<[^>]++>|(?<!\s)\s*+\{[#:.][^}]*+\}\s*+$|(?<!\s)\s++#++\s*+$"
-)
+_MARKS = re.compile(r"[*`]++|(?<!\w)_++|(?<!_)_++(?!\w)|<[^>]++>|(?<!\s)\s*+\{[#:.][^}]*+\}\s*+$|(?<!\s)\s++#++\s*+$")
 
 
 def _plain(title: str) -> str:
@@ -192,7 +190,7 @@ def _elements(text: str, names: frozenset[str]) -> Iterator[_Element]:
     for tag in tags:
         if tag[1] and (closed := _HTML_TAG_END.match(text, tag.end())):
             ends[tag[2].lower()].append((tag.start(), closed.end()))
-    past = {name: 0 for name in names}
+    past = dict.fromkeys(names, 0)
     at = bracket = 0
     for tag in tags:
         if tag[1] or tag.start() < at:

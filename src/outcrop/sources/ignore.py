@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from outcrop.text.globs import has_wildcard, translate, trim
 
+
 @dataclass(frozen=True, slots=True)
 class _Rule:
     order: int

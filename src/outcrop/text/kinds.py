@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+
 from outcrop.core.model import Kind
 from outcrop.text.filetypes import is_prose
 from outcrop.text.globs import compile_patterns

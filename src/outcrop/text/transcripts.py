@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 # Most seconds between two captions of which the second may repeat the first.
@@ -158,11 +159,9 @@ def _rows(caption: _Caption) -> Iterator[_CaptionLine]:
 
 def _clean(text: str) -> str:
     plain = _TAG.sub("", text)
-    try:
+    # Python refuses to read a character's number of thousands of digits.
+    with suppress(ValueError):
         plain = html.unescape(plain)
-    except ValueError:
-        # A character's number of thousands of digits: Python refuses to read it.
-        pass
     return " ".join(plain.replace("\\h", " ").split())
 
 
