@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import importlib
 import multiprocessing
 import pkgutil
@@ -512,6 +513,8 @@ def _ignoring_errors(run: Callable[[str], object]) -> Callable[[str], object]:
 
 def measure(grammars: bool, largest: int, parent: Connection) -> None:
     """Work through what the parent names, and say what grows."""
+    # A collection amid a step is noise.
+    gc.disable()
     known = targets(grammars)
     while (order := parent.recv()) is not None:
         name, at = order
@@ -519,6 +522,7 @@ def measure(grammars: bool, largest: int, parent: Connection) -> None:
         count = 0
         target.run("a b\n")
         for number in range(at, len(target.adversaries)):
+            gc.collect(1)
             finding = _double(target, target.adversaries[number], min(largest, target.largest), number, parent)
             if finding:
                 count += 1
