@@ -33,7 +33,7 @@ _PATH = re.compile(
 )
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----\s*?(?:\\n|\n)"
-    r"(?:[^\n]*\n){0,4}?[^\n]{0,40}?[A-Za-z0-9+/=]{40}"
+    r"(?:[^\n]{0,400}+\n){0,4}?[^\n]{0,40}?[A-Za-z0-9+/=]{40}"
     r"|^PuTTY-User-Key-File-\d|\bAGE-SECRET-KEY-1[A-Z0-9]{40}",
     re.MULTILINE,
 )
