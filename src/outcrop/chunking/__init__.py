@@ -29,6 +29,8 @@ _BY_KIND = {
     Kind.FORUM: "posts",
     Kind.MEDIA: "transcript",
 }
+# Characters of a first line that names a program: Linux reads as many.
+_LONGEST_SHEBANG = 256
 _SHEBANG = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?(?:\S*/)?([a-zA-Z]+)")
 
 
@@ -55,8 +57,12 @@ def chunk(text: str, path: str | None, kind: Kind) -> list[Chunk]:
             return timed
         form = "text"
     chunks: list[Chunk] = []
+    source, newlines = None, list[int]()
     for cell in _cells(text, form):
-        newlines = [found.start() for found in re.finditer("\n", cell.source)]
+        # All cells of a percent script have the whole file as their source.
+        if cell.source is not source:
+            source = cell.source
+            newlines = [found.start() for found in re.finditer("\n", source)]
         for start, end, name in cell.slices:
             first = bisect_left(newlines, start) + 1
             last = bisect_right(newlines, end - 1, lo=first - 1) + 1
@@ -93,7 +99,7 @@ def _cells(text: str, form: str) -> Iterator[NotebookCell]:
 
 def _cut(text: str, form: str) -> list[Slice]:
     if form == "windows":
-        interpreter = _SHEBANG.match(text)
+        interpreter = _SHEBANG.match(text, 0, _LONGEST_SHEBANG)
         language = filetypes.INTERPRETERS.get(interpreter[1].lower()) if interpreter else None
         return cut_code(text, language) if language else cut_windows(text)
     if form == "posts":

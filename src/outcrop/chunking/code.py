@@ -36,9 +36,9 @@ _LONGEST_NAME = 150
 _UNWATCHED = 1 << 14
 _BLOCK = 1 << 11
 _CPP = re.compile(
-    r"^\s*(class\s+\w+[^;]*$|namespace\b|template\s*<|using\s+\w|(public|private|protected)\s*:)", re.MULTILINE
+    r"^[^\S\n]*+(class\s++\w[^;\n]*+$|namespace\b|template\s*<|using\s+\w|(public|private|protected)\s*:)", re.MULTILINE
 )
-_OBJC = re.compile(r"^\s*(@(interface|implementation|protocol|import|class|end)\b|#import\b)", re.MULTILINE)
+_OBJC = re.compile(r"^[^\S\n]*+(@(interface|implementation|protocol|import|class|end)\b|#import\b)", re.MULTILINE)
 _SECTION = re.compile(r"<(script|template|style)\b[^>]*>")
 _STATEMENTS = ("_statement", "call", "lexical_declaration", "variable_declaration")
 _FUNCTION = re.compile(
@@ -214,8 +214,9 @@ def _find_in_component(rows: TextRows) -> tuple[list[Definition], set[int]]:
             continue
         closing = f"</{opened[1]}>"
         last = row
-        while last < len(rows) - 1 and not rows[last].startswith(closing) and closing not in rows[row]:
-            last += 1
+        if closing not in rows[row]:
+            while last < len(rows) - 1 and not rows[last].startswith(closing):
+                last += 1
         definitions.append(Definition(row, last, opened[1]))
         if opened[1] == "script":
             scripts[row + 1 : last] = [True] * max(last - row - 1, 0)

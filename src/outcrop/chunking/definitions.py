@@ -49,13 +49,24 @@ def _named(text: str, form: str) -> Iterator[tuple[str, int, int]]:
 
 def _sections(text: str, form: str) -> Iterator[tuple[str, int, int]]:
     found = headings.read_headings(text, form).headings
+    stops = _stops(found, text.count("\n") + 1)
     trail: list[tuple[int, str]] = []
-    for at, heading in enumerate(found):
+    for heading, stop in zip(found, stops, strict=True):
         while trail and trail[-1][0] >= heading.level:
             trail.pop()
         trail.append((heading.level, heading.title))
-        stop = next((other.line for other in found[at + 1 :] if other.level <= heading.level), text.count("\n") + 1)
         yield " > ".join(title for _, title in trail if title), heading.line + 1, max(heading.line + 1, stop)
+
+
+def _stops(found: Sequence[headings.Heading], end: int) -> list[int]:
+    """For each heading, the line of the next one that is not below it."""
+    stops = [end] * len(found)
+    opened: list[int] = []
+    for at, heading in enumerate(found):
+        while opened and found[opened[-1]].level >= heading.level:
+            stops[opened.pop()] = heading.line
+        opened.append(at)
+    return stops
 
 
 def _definitions(nodes: Sequence[DefinitionNode]) -> Iterator[tuple[str, int, int]]:

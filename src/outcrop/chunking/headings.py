@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
@@ -72,18 +72,32 @@ def _front_matter(text: str) -> tuple[int, str | None, str]:
         end = next((n + 1 for n in range(1, min(len(lines), 200)) if lines[n].rstrip() == lines[0].rstrip()), 0)
     title = None
     for line in lines[1 : end - 1] if end else ():
-        found = re.match(r"""title\s*[:=]\s*["']?(.+?)["']?\s*$""", line)
-        title = found[1][:TITLE_LIMIT] if found else title
+        if found := _TITLE_FIELD.match(line):
+            title = _unquoted(found[1].strip())[:TITLE_LIMIT] or title
     lines[:end] = [""] * end
     # The parser ends lines at a lone carriage return too.
     return end, title, "\n".join(lines).replace("\r", " ")
 
 
-_LINK = re.compile(r"!?\[([^\]]*)\](\([^)]*\)|\[[^\]]*\])?")
-_MARKS = re.compile(r"[*`]+|(?<!\w)_+|_+(?!\w)|<[^>]+>|\s*\{[#:.][^}]*\}\s*$|\s+#+\s*$")
+_TITLE_FIELD = re.compile(r"title\s*[:=](.*)")
+
+
+def _unquoted(value: str) -> str:
+    if len(value) > 1 and value[0] in "\"'":
+        value = value[1:]
+    return value[:-1] if len(value) > 1 and value[-1] in "\"'" else value
+
+
+# Characters of a heading that are looked at: its marks are searched from each of them to the end.
+_LONGEST_TITLE = 2000
+
+# Each blank and each ``_`` counts with the run that it is in: else every part of a run is tried.
+_LINK = re.compile(r"!?\[([^\]]*+)\](\([^)]*+\)|\[[^\]]*+\])?")
+_MARKS = re.compile(r"[*`]++|(?<!\w)_++|(?<!_)_++(?!\w)|<[^>]++>|(?<!\s)\s*+\{[#:.][^}]*+\}\s*+$|(?<!\s)\s++#++\s*+$")
 
 
 def _plain(title: str) -> str:
+    title = title[:_LONGEST_TITLE]
     text = _MARKS.sub("", _LINK.sub(r"\1", title))
     return " ".join(html.unescape(text).split())[:TITLE_LIMIT]
 
@@ -138,36 +152,96 @@ def read_asciidoc(text: str) -> DocumentStructure:
                 fence = None
         elif re.fullmatch(r"-{4,}|\.{4,}|={4,}|\*{4,}|_{4,}|\+{4,}|/{4,}|\|===|```\w*", bare):
             fence, opened = bare[:3] if bare.startswith("```") else bare, number
-        elif found := re.match(r"(={1,6}|#{1,6})\s+(\S.*?)(\s+\1)?\s*$", line):
-            structure.headings.append(Heading(number, len(found[1]), _plain(found[2])))
+        elif found := re.match(r"(={1,6}|#{1,6})\s++(\S.*)", bare):
+            mark, title = found[1], found[2]
+            if title.endswith(mark) and title[: -len(mark)][-1:].isspace():
+                title = title[: -len(mark)].rstrip()
+            structure.headings.append(Heading(number, len(mark), _plain(title)))
     return structure
 
 
-_HTML_HEADING = re.compile(r"<h([1-6])\b[^>]*>(.*?)</h\1\s*>", re.IGNORECASE | re.DOTALL)
-_HTML_HIDDEN = re.compile(r"<!--.*?-->|<(script|style|pre|textarea)\b.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
+_HTML_TAG = re.compile(r"<!--|<(/?)(h[1-6]|title|script|style|pre|textarea)\b", re.IGNORECASE)
+_HTML_TAG_END = re.compile(r"\s*+>")
+_HTML_HEADINGS = frozenset(f"h{level}" for level in range(1, 7))
+_HTML_HIDDEN = frozenset({"script", "style", "pre", "textarea", "!--"})
 _NUMBERED = re.compile(r"( {2,}|\t\s*)#")
-_HTML_TITLE = re.compile(r"<title\b[^>]*>(.*?)</title\s*>", re.IGNORECASE | re.DOTALL)
+_REST_IS_BLANK = re.compile(r"[^\S\n]*+(?:\n|\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """A closed element: what is between its tags is from ``inside`` to ``closing``."""
+
+    name: str
+    start: int
+    inside: int
+    closing: int
+    end: int
+
+
+def _elements(text: str, names: frozenset[str]) -> Iterator[_Element]:
+    """The elements of these names (``!--`` for a comment) that have an end, none of them inside another.
+
+    One pass over the tags and one over the ends of those that end an element: an expression with a lazy middle looks
+    for the end of every element that has none.
+    """
+    tags = [tag for tag in _HTML_TAG.finditer(text) if (tag[2] or "!--").lower() in names]
+    ends: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
+    for tag in tags:
+        if tag[1] and (closed := _HTML_TAG_END.match(text, tag.end())):
+            ends[tag[2].lower()].append((tag.start(), closed.end()))
+    past = dict.fromkeys(names, 0)
+    at = bracket = 0
+    for tag in tags:
+        if tag[1] or tag.start() < at:
+            continue
+        if tag[2] is None:
+            name, inside = "!--", tag.end()
+            closing = -1 if past[name] < 0 else text.find("-->", inside)
+            if closing < 0:
+                past[name] = -1
+                continue
+            yield _Element(name, tag.start(), inside, closing, closing + 3)
+            at = closing + 3
+            continue
+        name, inside = tag[2].lower(), tag.end()
+        if name not in _HTML_HIDDEN:
+            if 0 <= bracket < inside:
+                bracket = text.find(">", inside)
+            if bracket < 0:
+                continue
+            inside = bracket + 1
+        found = ends[name]
+        while past[name] < len(found) and found[past[name]][0] < inside:
+            past[name] += 1
+        if past[name] < len(found):
+            closing, at = found[past[name]]
+            yield _Element(name, tag.start(), inside, closing, at)
 
 
 def read_html(text: str) -> DocumentStructure:
     """``h1`` to ``h6`` outside of comments, scripts and listings."""
-    hidden = [(m.start(), m.end()) for m in _HTML_HIDDEN.finditer(text)]
-    title = _HTML_TITLE.search(text)
-    structure = DocumentStructure(title=_plain(title[1]) or None if title else None)
-    line, at, skip = 0, 0, 0
-    for found in _HTML_HEADING.finditer(text):
-        while skip < len(hidden) and hidden[skip][1] <= found.start():
+    hidden = list(_elements(text, _HTML_HIDDEN))
+    title = next(_elements(text, frozenset({"title"})), None)
+    words = _plain(text[title.inside : title.closing]) if title else ""
+    structure = DocumentStructure(title=words or None)
+    line, at, skip, begin, bare = 0, 0, 0, 0, True
+    for found in _elements(text, _HTML_HEADINGS):
+        while skip < len(hidden) and hidden[skip].end <= found.start:
             skip += 1
-        if skip < len(hidden) and hidden[skip][0] <= found.start():
+        if skip < len(hidden) and hidden[skip].start <= found.start:
             continue
-        line += text.count("\n", at, found.start())
-        at = found.start()
-        begin = text.rfind("\n", 0, at) + 1
-        offset = at - begin if text[begin:at].strip() else 0
-        words = _plain(found[2])
-        after = text[found.end() : text.find("\n", found.end()) % (len(text) + 1)]
-        height = 0 if after.strip() else found[0].count("\n") + 1
-        structure.headings.append(Heading(line, int(found[1]), words, height, offset))
+        line += text.count("\n", at, found.start)
+        newline = text.rfind("\n", at, found.start)
+        if newline >= 0:
+            begin, at, bare = newline + 1, newline + 1, True
+        bare = bare and not text[at : found.start].strip()
+        at = found.start
+        offset = 0 if bare else at - begin
+        bare = False
+        inner = text[found.inside : min(found.closing, found.inside + _LONGEST_TITLE)]
+        height = text.count("\n", at, found.end) + 1 if _REST_IS_BLANK.match(text, found.end) else 0
+        structure.headings.append(Heading(line, int(found.name[1]), _plain(inner), height, offset))
     return structure
 
 
@@ -179,10 +253,13 @@ def read_wiki(text: str) -> DocumentStructure:
     markdown, page = read_markdown(text), read_html(text)
     lines = text.split("\n")
     markdown.headings[:] = [each for each in markdown.headings if not _NUMBERED.match(lines[each.line])]
-    inside = [
-        range(first, stop) for first, stop in markdown.solid if not _HTML_HEADING.search("\n".join(lines[first:stop]))
-    ]
-    page.headings[:] = [each for each in page.headings if not any(each.line in block for block in inside)]
+    inside = {
+        line
+        for first, stop in markdown.solid
+        if next(_elements("\n".join(lines[first:stop]), _HTML_HEADINGS), None) is None
+        for line in range(first, stop)
+    }
+    page.headings[:] = [each for each in page.headings if each.line not in inside]
     return _with_headings_of(markdown, page)
 
 
@@ -206,6 +283,8 @@ class _LineFormat:
     level: Callable[[str], int]
     fence: re.Pattern[str] | None = None
     close: re.Pattern[str] | None = None
+    # What may end the line of a heading, repeated, and is no part of the title.
+    tail: str = ""
 
 
 _LATEX = {"part": 1, "chapter": 2, "section": 3, "subsection": 4, "subsubsection": 5, "paragraph": 6}
@@ -229,7 +308,7 @@ _LINE_FORMATS: dict[str, _LineFormat] = {
     "typst": _LineFormat(
         re.compile(r"(?P<mark>=+)\s+(?P<title>.+)"), len, re.compile(r"\s*```"), re.compile(r"\s*```")
     ),
-    "mediawiki": _LineFormat(re.compile(r"(?P<mark>={1,6})\s*(?P<title>[^=\s].*?)\s*=*\s*$"), len),
+    "mediawiki": _LineFormat(re.compile(r"(?P<mark>={1,6})\s*(?P<title>[^=\s].*)"), len, tail="="),
     "textile": _LineFormat(re.compile(r"h(?P<mark>[1-6])(?:\([^)]*\))?\.\s+(?P<title>.+)"), int),
     "pod": _LineFormat(re.compile(r"=head(?P<mark>[1-4])\s+(?P<title>.+)"), int),
     "rdoc": _LineFormat(re.compile(r"(?P<mark>={1,6})\s*(?P<title>[^=\s].*)"), len),
@@ -256,7 +335,8 @@ def _read_line_format(text: str, style: _LineFormat) -> DocumentStructure:
         elif style.fence and style.fence.match(line):
             opened = number
         elif found := style.heading.match(line):
-            structure.headings.append(Heading(number, style.level(found["mark"]), _plain(found["title"])))
+            title = found["title"].rstrip().rstrip(style.tail) if style.tail else found["title"]
+            structure.headings.append(Heading(number, style.level(found["mark"]), _plain(title)))
     return structure
 
 

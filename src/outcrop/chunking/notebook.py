@@ -33,6 +33,9 @@ _KERNEL_LANGUAGES = {
     "node": "javascript",
     "shell": "bash",
 }
+# Levels of headings in nbformat 3, which has those of HTML.
+_DEEPEST = 6
+
 _PERCENT = re.compile(r"^#[ \t]*%%[^\n]*$", re.MULTILINE)
 _PERCENT_PROSE = re.compile(r"#[ \t]*%%.*\[(markdown|md)\]")
 _COMMENT_HEADING = re.compile(r"#[ \t]+(#{1,6})[ \t]+(.+)")
@@ -67,7 +70,7 @@ def cut_notebook(text: str) -> Iterator[NotebookCell]:
         elif kind == "heading":
             # nbformat 3 has the level beside the text.
             level = cell.get("level")
-            depth = level if isinstance(level, int) and level > 0 else 1
+            depth = min(level, _DEEPEST) if isinstance(level, int) and level > 0 else 1
             trail = (*trail[: depth - 1], " ".join(source.split()))
             slices = TextRows(source).all_slices(JOINT.join(filter(None, trail)) or None, prose_cost)
         else:

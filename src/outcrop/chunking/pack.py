@@ -67,6 +67,8 @@ def nest(rows: TextRows, definitions: Iterable[Definition], leads: Set[int]) -> 
     for one in sorted(definitions, key=lambda d: (d.first, -d.last)):
         while trail and trail[-1][0].stop <= one.first:
             trail.pop()
+        if len(trail) > _DEPTH:
+            continue
         parent = trail[-1][0] if trail else None
         siblings = parent.children if parent else roots
         first = one.first
@@ -77,7 +79,7 @@ def nest(rows: TextRows, definitions: Iterable[Definition], leads: Set[int]) -> 
             last -= 1
         while first < last and rows.blank(first):
             first += 1
-        if last < first or len(trail) > _DEPTH:
+        if last < first:
             continue
         if parent and last == parent.stop - 1 and (first == parent.first or one.name == trail[-1][1]):
             # A wrapper and the wrapped (template and class, export and function): one definition.

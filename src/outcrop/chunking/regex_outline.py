@@ -247,7 +247,10 @@ def find_definitions(rows: TextRows, language: str) -> tuple[list[Definition], s
                 continue
         if comment.match(bare):
             leads.add(row)
-        listed = [*listed, bare] if outline.listed and bare.endswith(",") else []
+        if outline.listed and bare.endswith(","):
+            listed.append(bare)
+        else:
+            listed = []
     if outline.flat:
         if outline.clauses:
             starts = [next(same) for _, same in groupby(starts, key=itemgetter(2))]

@@ -119,10 +119,10 @@ def _covering(entries: Sequence[str]) -> Callable[[str], bool]:
     if "" in entries:
         return lambda path: True
     literal = frozenset(entries)
-    spec = compile_patterns(f"/{entry}" for entry in entries if _WILD.search(entry))
+    matches = compile_patterns(f"/{entry}" for entry in entries if _WILD.search(entry))
 
     def covers(path: str) -> bool:
-        return not literal.isdisjoint(_above(path)) or spec.match_file(path)
+        return not literal.isdisjoint(_above(path)) or matches(path)
 
     return covers
 

@@ -14,23 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-_SPECIAL = re.compile(rb"[*?\[\\]")
-_CLASSES: Mapping[bytes, bytes] = {
-    b"alnum": rb"0-9A-Za-z",
-    b"alpha": rb"A-Za-z",
-    b"blank": rb" \t",
-    b"cntrl": rb"\x00-\x1f\x7f",
-    b"digit": rb"0-9",
-    b"graph": rb"\x21-\x7e",
-    b"lower": rb"a-z",
-    b"print": rb"\x20-\x7e",
-    b"punct": rb"!-/:-@\[-`{-~",
-    b"space": rb"\t-\r ",
-    b"upper": rb"A-Z",
-    b"xdigit": rb"0-9A-Fa-f",
-}
-_NEVER = rb"(?!)"
-_STAR = rb"[^/]*"
+from outcrop.text.globs import has_wildcard, translate, trim
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +69,27 @@ def compile_rules(data: bytes) -> Rules:
     wildcards: list[_Rule] = []
     names: list[bytes] = []
     paths: list[bytes] = []
-    for order, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n")):
-        pattern = _trim(line.removesuffix(b"\r").split(b"\0", 1)[0])
-        if not pattern or pattern.startswith(b"#"):
+    # A character for each byte: so a pattern for characters is one for bytes.
+    for order, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").decode("latin-1").split("\n")):
+        pattern = trim(line.removesuffix("\r").partition("\0")[0])
+        if not pattern or pattern.startswith("#"):
             continue
-        ignores = not pattern.startswith(b"!")
-        pattern = pattern.removeprefix(b"!")
-        folders_only = pattern.endswith(b"/")
-        pattern = pattern.removesuffix(b"/")
-        whole_path = b"/" in pattern
-        pattern = pattern.removeprefix(b"/")
+        ignores = not pattern.startswith("!")
+        pattern = pattern.removeprefix("!")
+        folders_only = pattern.endswith("/")
+        pattern = pattern.removesuffix("/")
+        whole_path = "/" in pattern
+        pattern = pattern.removeprefix("/")
         if not pattern:
             continue
-        if not _SPECIAL.search(pattern):
-            key = b"/" + pattern if whole_path else pattern
+        if not has_wildcard(pattern):
+            key = (f"/{pattern}" if whole_path else pattern).encode("latin-1")
             literals.setdefault(key, []).append(_Rule(order, ignores, folders_only, whole_path))
             continue
-        source = _translate(pattern)
-        if source is None:
+        translated = translate(pattern)
+        if translated is None:
             continue
+        source = translated.encode("latin-1")
         (paths if whole_path else names).append(source)
         regex = re.compile(source, re.DOTALL)
         wildcards.append(_Rule(order, ignores, folders_only, whole_path, regex))
@@ -180,135 +166,3 @@ class PathFilter:
             levels = add_level(levels, len(self._outermost), len(path) + 1 if path else 0, own)
         self._folders[path] = (out, levels)
         return out, levels
-
-
-def _trim(line: bytes) -> bytes:
-    """Drop trailing spaces, except one that a backslash protects."""
-    end = position = 0
-    while position < len(line):
-        if line[position] == 0x5C:
-            position += 2
-            end = min(position, len(line))
-        else:
-            position += 1
-            if line[position - 1] != 0x20:
-                end = position
-    return line[:end]
-
-
-def _translate(pattern: bytes) -> bytes | None:
-    """The pattern as a regular expression for ``fullmatch``; None when it can never match.
-
-    Follows git's ``wildmatch``: ``**`` crosses folders only where it stands alone between slashes. git cuts off the
-    part before the first wildcard and matches it literally, so that ``a**/b`` counts as such a place too.
-    """
-    first = _SPECIAL.search(pattern)
-    start = first.start() if first else len(pattern)
-    glue = b""
-    parts = [re.escape(pattern[:start])]
-    pieces: list[bytes] = []
-    position = start
-    while position < len(pattern):
-        char = pattern[position : position + 1]
-        if char == b"*":
-            end = position
-            while pattern[end : end + 1] == b"*":
-                end += 1
-            rest = pattern[end : end + 2]
-            alone = (position == start or pattern[position - 1 : position] == b"/") and (
-                not rest or rest[:1] == b"/" or rest == b"\\/"
-            )
-            if end - position == 1 or not alone:
-                parts.append(_STAR)
-            else:
-                pieces.append(glue + _join(parts))
-                parts = []
-                glue = b"(?:.*?/)??" if rest[:1] == b"/" else b".*?/" if rest else b".*"
-                end += 1 if rest[:1] == b"/" else len(rest)
-            position = end
-        elif char == b"?":
-            parts.append(b"[^/]")
-            position += 1
-        elif char == b"[":
-            found = _translate_set(pattern, position + 1)
-            if found is None:
-                return None
-            source, position = found
-            parts.append(source)
-        elif char == b"\\":
-            if position + 1 == len(pattern):
-                return None
-            parts.append(re.escape(pattern[position + 1 : position + 2]))
-            position += 2
-        else:
-            parts.append(re.escape(char))
-            position += 1
-    pieces.append(glue + _join(parts))
-    # The earliest place for a piece between two ``**`` is as good as any later one. Saying so (an atomic group) keeps
-    # a hostile pattern from taking exponential time; so does the group in ``_join``.
-    return pieces[0] + b"".join(b"(?>%s)" % piece for piece in pieces[1:-1]) + b"".join(pieces[1:][-1:])
-
-
-def _join(parts: list[bytes]) -> bytes:
-    """Expressions for single bytes, with ``_STAR`` between them, as one expression."""
-    out = bytearray()
-    open_star = -1
-    for part in parts:
-        if part == _STAR:
-            if open_star >= 0:
-                out[open_star:] = b"(?>[^/]*?%s)" % bytes(out[open_star + len(_STAR) :])
-            open_star = len(out)
-        elif part == b"/":
-            open_star = -1
-        out += part
-    return bytes(out)
-
-
-def _translate_set(pattern: bytes, position: int) -> tuple[bytes, int] | None:
-    """A bracket expression from just after its ``[``: its regular expression and where it ends; None if broken."""
-    negated = pattern[position : position + 1] in (b"!", b"^")
-    position += negated
-    members = bytearray()
-    previous: int | None = None
-    first = True
-    while first or pattern[position : position + 1] != b"]":
-        first = False
-        if position >= len(pattern):
-            return None
-        char = pattern[position]
-        if char == 0x5C:
-            position += 1
-            if position >= len(pattern):
-                return None
-            members += b"\\x%02x" % pattern[position]
-            previous = pattern[position]
-        elif char == 0x2D and previous and position + 1 < len(pattern) and pattern[position + 1] != 0x5D:
-            position += 1
-            if pattern[position] == 0x5C:
-                position += 1
-                if position >= len(pattern):
-                    return None
-            if previous <= pattern[position]:
-                members += b"\\x%02x-\\x%02x" % (previous, pattern[position])
-            previous = None
-        elif pattern[position : position + 2] == b"[:":
-            close = pattern.find(b"]", position + 2)
-            if close < 0:
-                return None
-            if close == position + 2 or pattern[close - 1] != 0x3A:
-                members += b"\\x5b"
-                previous = char
-            else:
-                named = _CLASSES.get(pattern[position + 2 : close - 1])
-                if named is None:
-                    return None
-                members += named
-                previous = None
-                position = close
-        else:
-            members += b"\\x%02x" % char
-            previous = char
-        position += 1
-    if negated:
-        return b"[^/%s]" % bytes(members), position + 1
-    return (b"(?!/)[%s]" % bytes(members) if members else _NEVER), position + 1

@@ -33,7 +33,7 @@ _PATH = re.compile(
 )
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----\s*?(?:\\n|\n)"
-    r"(?:[^\n]*\n){0,4}?[^\n]{0,40}?[A-Za-z0-9+/=]{40}"
+    r"(?:[^\n]{0,400}+\n){0,4}?[^\n]{0,40}?[A-Za-z0-9+/=]{40}"
     r"|^PuTTY-User-Key-File-\d|\bAGE-SECRET-KEY-1[A-Z0-9]{40}",
     re.MULTILINE,
 )
@@ -42,9 +42,9 @@ _TOKENS = {
     ".npmrc": re.compile(r"_auth(?:Token)?\s*=\s*(?!\$\{)\S|_password\s*=\s*(?!\$\{)\S", re.IGNORECASE),
     ".yarnrc": re.compile(r"_auth(?:Token)?[\s\"'=:]+(?!\$\{)\S", re.IGNORECASE),
     ".yarnrc.yml": re.compile(r"npmAuth(?:Token|Ident)\s*:\s*[\"']?(?!\$\{)\S", re.IGNORECASE),
-    ".pypirc": re.compile(r"^\s*password\s*[=:]\s*\S", re.IGNORECASE | re.MULTILINE),
+    ".pypirc": re.compile(r"^[^\S\n]*+password\s*[=:]\s*\S", re.IGNORECASE | re.MULTILINE),
     "pip.conf": re.compile(r"://[^\s/:@]+:[^\s/@]+@"),
-    ".curlrc": re.compile(r"^\s*-?-?u(?:ser)?\b", re.MULTILINE),
+    ".curlrc": re.compile(r"^[^\S\n]*+-?-?u(?:ser)?\b", re.MULTILINE),
     ".wgetrc": re.compile(r"password\s*=", re.IGNORECASE),
     "nuget.config": re.compile(r"ClearTextPassword", re.IGNORECASE),
     "token.json": re.compile(r'"refresh_token"\s*:\s*"'),

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from outcrop.core.model import Kind
 from outcrop.text.filetypes import is_prose
 from outcrop.text.globs import compile_patterns
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
 
 # Names, lower case, of files with instructions for agents, in any folder.
 _INSTRUCTION_NAMES = frozenset(
@@ -36,7 +32,7 @@ _INSTRUCTION_SUFFIXES = (".mdc", ".prompt.md", ".instructions.md", ".chatmode.md
 def kind_of(path: str, overrides: Sequence[tuple[str, Kind]] = ()) -> Kind:
     """The kind of a path (from the root, with ``/``); the first glob of ``overrides`` that matches wins."""
     for glob, kind in overrides:
-        if _compiled(glob).match_file(path):
+        if _compiled(glob)(path):
             return kind
     lower = path.lower()
     name = lower.rpartition("/")[2]
@@ -53,5 +49,5 @@ def kind_of(path: str, overrides: Sequence[tuple[str, Kind]] = ()) -> Kind:
 
 
 @lru_cache(maxsize=256)
-def _compiled(glob: str) -> GitIgnoreSpec:
+def _compiled(glob: str) -> Callable[[str], bool]:
     return compile_patterns([glob])

@@ -10,10 +10,14 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 # Most seconds between two captions of which the second may repeat the first.
 _ADJOINING = 0.05
+
+# Most lines of a caption that the next one repeats.
+_MOST_LINES = 100
 
 # A file without a header is SubRip if one of its first lines with text has a time.
 _SNIFFED_LINES = 12
@@ -21,7 +25,7 @@ _SNIFFED_LINES = 12
 _TIME = r"(?:(\d{1,4})\s?:\s?)?(\d{1,4})\s?:\s?(\d{1,2})(?:\s?[.,]\s?(\d{1,9}))?(?!\d)"
 _TIMING = re.compile(rf"\s*\[?{_TIME}\s*-{{1,2}}>\s*{_TIME}(?:\](.*))?", re.ASCII)
 _BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|$)")
-_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?(?:\s+([^<>]*))?>|</v>")
+_VOICE = re.compile(r"<v(?:\.[^\s<>]*+)?+(?:\s++([^<>]*+))?+>|</v>")
 _TAG = re.compile(
     r"</?(?:b|i|u|s|c|v|lang|ruby|rt|font|span)(?:[.\s][^<>]*)?/?>|<(?:\d+:)?\d+:\d+(?:[.,]\d+)?>|\{\\[^{}]*\}",
     re.IGNORECASE | re.ASCII,
@@ -154,7 +158,11 @@ def _rows(caption: _Caption) -> Iterator[_CaptionLine]:
 
 
 def _clean(text: str) -> str:
-    return " ".join(html.unescape(_TAG.sub("", text)).replace("\\h", " ").split())
+    plain = _TAG.sub("", text)
+    # Python refuses to read a character's number of thousands of digits.
+    with suppress(ValueError):
+        plain = html.unescape(plain)
+    return " ".join(plain.replace("\\h", " ").split())
 
 
 def _merge_rolling_captions(captions: Iterator[tuple[_Caption, list[_CaptionLine]]]) -> list[Cue]:
@@ -178,7 +186,7 @@ def _merge_rolling_captions(captions: Iterator[tuple[_Caption, list[_CaptionLine
 
 def _unseen_lines(shown: Sequence[str], rows: list[_CaptionLine]) -> list[_CaptionLine]:
     now = [text for _, text, _ in rows]
-    for count in range(min(len(shown), len(now)), 0, -1):
+    for count in range(min(len(shown), len(now), _MOST_LINES), 0, -1):
         if shown[-count:] == now[:count]:
             return rows[count:]
     # Live captions grow word by word. A single word that another follows is no growth yet.
