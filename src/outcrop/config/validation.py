@@ -12,7 +12,7 @@ from outcrop.core.names import check_corpus
 from outcrop.errors import BadConfig, UsageError
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_SIZE = re.compile(r"\s*(\d{1,15})\s*(?:([kmg])i?b?|b)?\s*", re.ASCII | re.IGNORECASE)
+_SIZE = re.compile(r"\s*+(\d{1,15})\s*+(?:([kmg])i?b?|b)?\s*+", re.ASCII | re.IGNORECASE)
 _SWITCHES = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SECRET_NAME = re.compile(r"[A-Za-z_][\w.:/@-]{0,199}", re.ASCII)

@@ -84,7 +84,7 @@ def _insert_block(hook: Path, common_dir: Path | None, flags: Mapping[str, Any])
     if ours:
         updated = content[: ours.start()] + block(ours[1].decode()) + content[ours.end() :]
         return () if updated == content else (FileChange(hook, content, updated),)
-    script = _SHELL.match(content)
+    script = _SHELL.match(content, 0, 256)
     if script and not hook.is_symlink() and hook.stat().st_mode & stat.S_IXUSR:
         return (FileChange(hook, content, content[: script.end()] + block(_INSIDE) + content[script.end() :]),)
     renamed = _renamed(hook)
