@@ -30,13 +30,13 @@ def view(count: int) -> View:
 
 
 def test_a_shared_database_gets_whole_artifacts_in_short_transactions(
-    tmp_path: Path, bestiary, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader between two transactions sees all of an artifact or nothing, and a stopped write keeps what it wrote."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(writer, "SHARED_BATCH", 12)
     entries = [entry(number) for number in range(30)]
-    repository = bestiary.copy(tmp_path)
+    repository = sample.copy(tmp_path)
     seen: list[set[int]] = []
     whole = writer.prepare
 
