@@ -333,6 +333,37 @@ def test_what_an_scgi_server_adds_is_not_mixed_with_a_login(zoo: Zoo, monkeypatc
             assert seen_here(passed) == set()
 
 
+def test_hidden_tickets_change_nothing_for_a_reader_of_files(zoo: Zoo, tmp_path: Path) -> None:
+    repository = Path(shutil.copy(zoo.repository, tmp_path / "more.fossil"))
+    more = replace(zoo, repository=repository)
+    more.set_capabilities(nobody="o")
+    with starting("http", more, {}) as get:
+        passed = passed_on(get, "")
+
+    def said() -> list[tuple[int, str]]:
+        asked = [
+            {"q": question, "mode": mode, "k": "50", "explain": "true"}
+            for question in ("all animals of the zoo", "step_1", "return feed", "with space")
+            for mode in ("keyword", "hybrid")
+        ]
+        found = [say(passed, "/api/search", **each) for each in asked]
+        return found + [say(passed, address) for address in ("/api/catalog", "/api/status")]
+
+    before = said()
+    assert all(status == 200 for status, _ in before)
+    for number in range(15):
+        text = "All animals of the zoo return to feed, step_1 with space. " * (number + 1)
+        zoo.fossil.run("ticket", "add", "title", f"animals {number}", "comment", text, "-R", repository)
+    with outcrop.open(repository) as index:
+        # The index is behind: this much is told.
+        behind = said()
+        index.build()
+    assert [re.sub(r'"stale":\s*\{[^}]*\}', '"stale": null', text) for _, text in behind[:8]] == [
+        text for _, text in before[:8]
+    ]
+    assert said() == before
+
+
 def test_the_installed_page_sends_who_is_not_logged_in_to_the_login(zoo: Zoo, tmp_path: Path) -> None:
     assert main(["fossil", "install-ext", str(tmp_path)]) == 0
     script, source = tmp_path / "search", Path(outcrop.__file__).parents[1]

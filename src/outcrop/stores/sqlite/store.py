@@ -361,7 +361,12 @@ class SqliteStore(ProjectTables):
         if not terms:
             return []
         with self._view(where) as (database, visible):
-            return [ScoredChunk(*row) for row in keywords.matches(database, terms, k, _as_set(visible))]
+            if where.kinds and visible is not None:
+                # A reader of some kinds learns nothing of the others, not even from the order.
+                found = keywords.matches_among(database, terms, k, visible)
+            else:
+                found = keywords.matches(database, terms, k, _as_set(visible))
+            return [ScoredChunk(*row) for row in found]
 
     @override
     def defining(self, name: str, k: int, where: Filter) -> Sequence[int]:
