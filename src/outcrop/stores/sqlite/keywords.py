@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcrop.core.model import Kind
-from outcrop.stores.sqlite.connection import create_statement
+from outcrop.stores.sqlite.connection import create_statement, moment
 from outcrop.stores.sqlite.filters import EVERYWHERE, Ids
 from outcrop.text import terms
 
@@ -122,34 +122,48 @@ def matches(
     return found
 
 
+class LengthCache:
+    """How many terms each chunk has, cached while the database does not change; 16 bytes a chunk."""
+
+    def __init__(self) -> None:
+        self._cached: tuple[str, Ids, Lengths] | None = None
+
+    def read(self, database: sqlite3.Connection) -> tuple[Ids, Lengths]:
+        """Ids of the chunks, ascending, and their numbers of terms."""
+        now, cached = moment(database), self._cached
+        if cached is None or cached[0] != now:
+            rows = database.execute(f"SELECT id, sz FROM {TABLE}_docsize ORDER BY id").fetchall()
+            ids = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+            lengths = _varints([row[1] for row in rows]).reshape(len(rows), -1).sum(axis=1) if rows else ids
+            self._cached = cached = now, ids, lengths
+        return cached[1:]
+
+
 def matches_among(
-    database: sqlite3.Connection, words: Sequence[str], limit: int, visible: Ids
+    database: sqlite3.Connection, words: Sequence[str], limit: int, visible: Ids, cache: LengthCache
 ) -> list[tuple[int, float]]:
     """As :func:`matches`, with the statistics of the chunks in ``visible`` (ascending): others change no score.
 
     FTS5 counts every row. Its score of one word gives how often that word is in a chunk, and with this and the chunk's
     length BM25 is computed again.
     """
-    sizes = database.execute(f"SELECT id, sz FROM {TABLE}_docsize ORDER BY id").fetchall()
-    keys = np.fromiter((key for key, _ in sizes), np.int64, len(sizes))
-    visible = np.intersect1d(visible, keys, assume_unique=True)
-    if not len(visible):
+    ids, lengths = cache.read(database)
+    visible = np.intersect1d(visible, ids, assume_unique=True)
+    lengths = lengths[np.searchsorted(ids, visible)]
+    if not lengths.any():
         return []
     (averages,) = database.execute(f"SELECT block FROM {TABLE}_data WHERE id = 1").fetchone()
     rows, *totals = _varints([averages])
-    columns = len(COLUMN_WEIGHTS)
-    lengths = _varints([size for _, size in sizes]).reshape(-1, columns).sum(axis=1)[np.searchsorted(keys, visible)]
     # What a term's frequency is weighed against, as FTS5 has it and as it is among the visible chunks.
     before, after = (_K1 * (1 - _B + _B * lengths / mean) for mean in (sum(totals) / rows, lengths.mean()))
     question = f"SELECT rowid, -bm25({TABLE}, ?, ?, ?) FROM {TABLE} WHERE {TABLE} MATCH ?"
     scores = np.zeros(len(visible))
     for word in words[:MAX_TERMS]:
         found = np.fromiter(database.execute(question, (*COLUMN_WEIGHTS, f'"{word}"')), _SCORED)
-        ids = found["id"]
-        at = np.minimum(np.searchsorted(visible, ids), len(visible) - 1)
-        chosen = visible[at] == ids
+        at = np.minimum(np.searchsorted(visible, found["id"]), len(visible) - 1)
+        chosen = visible[at] == found["id"]
         at = at[chosen]
-        share = found["score"][chosen] / _idf(rows, len(ids))
+        share = found["score"][chosen] / _idf(rows, len(found))
         frequency = np.rint(share * before[at] / (_K1 + 1 - share))
         scores[at] += _idf(len(visible), len(at)) * frequency * (_K1 + 1) / (frequency + after[at])
     best = np.lexsort((visible, -scores))[:limit]

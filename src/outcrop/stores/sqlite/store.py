@@ -56,6 +56,7 @@ class SqliteStore(ProjectTables):
         self.worktree = worktree
         self._reading = self.file.reading
         self._vectors, self._filters = VectorCache(), filters.FilterCache(worktree)
+        self._lengths = keywords.LengthCache()
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
@@ -91,6 +92,7 @@ class SqliteStore(ProjectTables):
     def close(self) -> None:
         self.file.close()
         self._vectors, self._filters = VectorCache(), filters.FilterCache(self.worktree)
+        self._lengths = keywords.LengthCache()
 
     def remove(self) -> None:
         """Delete a database file of our own that cannot be read any more, with everything that belongs to it."""
@@ -363,7 +365,7 @@ class SqliteStore(ProjectTables):
         with self._view(where) as (database, visible):
             if where.kinds and visible is not None:
                 # A reader of some kinds learns nothing of the others, not even from the order.
-                found = keywords.matches_among(database, terms, k, visible)
+                found = keywords.matches_among(database, terms, k, visible, self._lengths)
             else:
                 found = keywords.matches(database, terms, k, _as_set(visible))
             return [ScoredChunk(*row) for row in found]
