@@ -442,9 +442,10 @@ def test_the_time_of_a_request_is_limited(site: Site, home: Path, tmp_path: Path
         "import time\nfrom outcrop.surfaces.web import cgi\n"
         "cgi.REQUEST_TIMEOUT = 1\ncgi.visitor_of = lambda call: time.sleep(60)\ncgi.main([])\n"
     )
+    environment = variables(site.repository, PYTHONPATH=str(Path(outcrop.__file__).parents[1]))
     # Without the limit it sleeps for longer than the timeout here.
     done = subprocess.run(
-        [sys.executable, "-c", program], env=variables(site.repository), capture_output=True, check=False, timeout=50
+        [sys.executable, "-c", program], env=environment, capture_output=True, check=False, timeout=50
     )
     assert done.stdout.startswith(b"Status: 504 Gateway Timeout\r\n")
 
