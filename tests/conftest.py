@@ -9,11 +9,16 @@ from collections.abc import Iterator
 
 import pytest
 from fossil_program import SampleRepository, build_sample_repository
+from hypothesis import HealthCheck, settings
 from repositories import ISOLATED
 
 # A shell that runs the tests in the background has Ctrl-C ignored, and so would every program that they start.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("outcrop", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("outcrop")
 
 
 @pytest.fixture(scope="session", autouse=True)

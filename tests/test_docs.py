@@ -1,7 +1,8 @@
-"""The reference of the command line names every command, option and setting, and nothing that does not exist."""
+"""The reference of the command line is complete, and no document names a test or module that does not exist."""
 
 from __future__ import annotations
 
+import pkgutil
 import re
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from outcrop.core.model import Kind
 from outcrop.surfaces.cli.options import directory_option, embedder_options
 from outcrop.surfaces.cli.program import COMMANDS, program
 
-REFERENCE = (Path(__file__).parent.parent / "docs" / "cli.md").read_text("utf-8")
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md")] + sorted(ROOT.glob("docs/*.md"))
+REFERENCE = (ROOT / "docs" / "cli.md").read_text("utf-8")
 SHARED = "Options of every command that opens an index"
 OPENING = [name for name in COMMANDS if name != "completion"]
 
@@ -89,3 +92,21 @@ def test_the_example_of_a_settings_file_is_one(tmp_path: Path) -> None:
 
 def test_every_kind_is_named() -> None:
     assert all(f"`{kind}`" in section("outcrop search") for kind in Kind)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_test_and_every_module_that_a_document_names_exists(document: Path) -> None:
+    text = document.read_text("utf-8")
+    for path in re.findall(r"\b(?:tests|src/outcrop|benchmarks|scripts)/[\w/.-]*\w", text):
+        assert (ROOT / path).exists(), path
+    tests = sorted(ROOT.glob("tests/**/test_*.py"))
+    code = "\n".join(path.read_text("utf-8") for path in tests)
+    for name in re.findall(r"\btest_\w+(?:\.py)?", text):
+        assert f"def {name}(" in code or name in {path.name for path in tests}, name
+    for name in re.findall(r"(?<![\w/.@-])outcrop(?:\.[A-Za-z_]\w*)+", text):
+        # A settings file, a client's file, a shell's file.
+        if not name.endswith((".toml", ".yaml", ".fish")):
+            pkgutil.resolve_name(name)
+    for module, names in re.findall(r"^from (outcrop[\w.]*) import ([\w, ]+)$", text, re.MULTILINE):
+        for name in names.split(", "):
+            pkgutil.resolve_name(f"{module}.{name}")

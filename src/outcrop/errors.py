@@ -15,12 +15,7 @@ from __future__ import annotations
 
 
 class OutcropError(Exception):
-    """The root.
-
-    Args:
-        what: What happened, naming the thing it happened to.
-        fix: What the reader can do about it; empty when nothing can be done.
-    """
+    """What happened to which thing (``what``), and what the reader can do about it (``fix``, may be empty)."""
 
     def __init__(self, what: str, fix: str = "") -> None:
         super().__init__(what)

@@ -652,17 +652,18 @@ def test_clear_removes_every_file(root: Path, opened: Opener) -> None:
         assert reader.search("steam").mode == "hybrid"
 
 
+@pytest.mark.parametrize("schema", ["999", "abc", "0", "-1"])
 @pytest.mark.parametrize("way", ["clear", "rebuild"])
-def test_an_index_of_a_newer_version_can_be_dropped(root: Path, opened: Opener, way: str) -> None:
+def test_an_index_of_an_unknown_version_can_be_dropped(root: Path, opened: Opener, way: str, schema: str) -> None:
     with opened(root) as index:
         index.build()
         store = Path(index.status().store)
     database = sqlite3.connect(store)
-    database.execute("UPDATE fx_vec_meta SET value = '999' WHERE key = 'schema'")
+    database.execute("UPDATE fx_vec_meta SET value = ? WHERE key = 'schema'", (schema,))
     database.commit()
     database.close()
     with opened(root) as index:
-        assert "newer Outcrop" in str(index.search("steam").reason)
+        assert ("newer Outcrop" if schema == "999" else "outcrop rebuild") in str(index.search("steam").reason)
         if way == "clear":
             index.clear()
             assert not store.exists()

@@ -95,7 +95,7 @@ texts = st.lists(st.sampled_from(SCRAPS) | st.text(max_size=8), max_size=60).map
 
 
 @given(texts, st.sampled_from(PATHS))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @example("", ("a.py", Kind.CODE))
 @example("\n\n \n", ("a.md", Kind.DOC))
 @example("x", ("a.py", Kind.CODE))

@@ -123,7 +123,7 @@ sources = st.lists(
 
 
 @given(st.lists(st.tuples(st.sampled_from(["code", "markdown", "raw"]), sources), max_size=5))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_nothing_of_a_cell_is_lost_nor_doubled(cells: list[tuple[str, str]]) -> None:
     chunks = cut(book(*cells))
     assert [c.seq for c in chunks] == list(range(len(chunks)))

@@ -16,7 +16,6 @@ from outcrop.config.settings import Settings
 from outcrop.core.protocols import Embedder
 from outcrop.embedders.hash import HashEmbedder
 from outcrop.embedders.http.from_settings import make
-from outcrop.embedders.known_models import ModelOptions
 from outcrop.embedders.local.embedder import LocalEmbedder
 from outcrop.embedders.onnx_folder import FolderEmbedder
 from outcrop.text.tokenizer import VOCAB_PATH
@@ -44,7 +43,7 @@ def embedder(request, tmp_path_factory) -> Iterator[Embedder]:
         case "local":
             yield local
         case "folder":
-            yield FolderEmbedder(str(_lay_out(tmp_path_factory.mktemp("models") / "minilm")), ModelOptions())
+            yield FolderEmbedder(str(_lay_out(tmp_path_factory.mktemp("models") / "minilm")), Settings())
         case "ollama":
             with listening(as_ollama(local, "all-minilm")) as server:
                 settings = Settings(embedder="ollama", model="all-minilm", endpoint_url=server.url)
@@ -109,7 +108,7 @@ def test_shared_words_are_nearer_than_none(embed) -> None:
     assert same @ near > same @ far + 0.2
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(text=st.text(st.characters(), max_size=200))
 def test_any_text_has_a_unit_vector(embed, text: str) -> None:
     vector = embed([text])[0]

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from repositories import commit, git, make_repository, opened_files, write
 
@@ -252,7 +252,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 @given(rounds=st.lists(STEPS, min_size=2, max_size=5), of=st.sampled_from(["folder", "git"]))
 def test_listing_and_revision_stay_in_step(rounds: list[list[tuple[str, str, str]]], of: str) -> None:
     """Whatever happens, equal revisions mean equal listings, and what was seen never changes what is found."""

@@ -12,7 +12,7 @@ import pytest
 
 from outcrop.core.model import Chunk, FileState, Filter, Kind, Part, Ref, Skipped, SkipReason, Space
 from outcrop.core.protocols import VectorStore
-from outcrop.core.rows import IMPORTED, Digested, Entry, Member, Project, RecordEntry, Upserted, View
+from outcrop.core.rows import IMPORTED, Completion, Digested, Entry, Member, Project, RecordEntry, Upserted, View
 from outcrop.errors import IndexMissing, StoreLocked
 from outcrop.stores.sqlite.store import SqliteStore
 
@@ -483,7 +483,7 @@ def test_what_travels_of_an_artifact(store: VectorStore) -> None:
         assert first.tolist() == unit(0.0).tolist()
         assert second is None
         assert (list(found["h2"]), list(found["nothing"])) == ([], [])
-        store.add_vectors(SPACE, [digest("new")], unit(1.0)[None], "r2")
+        store.add_vectors(SPACE, [digest("new")], unit(1.0)[None], Completion("r2"))
         assert (store.built(), store.interrupted(), store.artifacts()) == ("r2", False, 2)
     assert store.normalise() == (0, 0)
 

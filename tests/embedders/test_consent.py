@@ -17,7 +17,6 @@ from outcrop.embedders.http.consent import Consent, Disclosure, announce
 from outcrop.embedders.http.embedder import HttpEmbedder
 from outcrop.embedders.http.endpoint import Dialect
 from outcrop.embedders.http.from_settings import make
-from outcrop.embedders.known_models import ModelOptions
 from outcrop.errors import BadConfig, EgressRefused, EmbedderTimeout, EmbedderUnavailable
 
 QUIET = {"OUTCROP_CONFIG": "/dev/null"}
@@ -145,7 +144,7 @@ def test_a_look_up_that_hangs_is_not_waited_for(monkeypatch) -> None:
     ending = threading.Event()
 
     def hang(*_: object, **__: object) -> list[object]:
-        ending.wait(10)
+        ending.wait(60)
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
@@ -370,7 +369,7 @@ def test_the_disclosure_of_a_build_counts_all_of_it(remote, tmp_path) -> None:
 
 def test_going_around_the_wrapper_gets_nowhere() -> None:
     with listening(unit) as server:
-        bare = HttpEmbedder(Dialect("m"), server.url, ModelOptions(dim=2))
+        bare = HttpEmbedder(Dialect("m"), server.url, Settings(dim=2))
         with pytest.raises(EgressRefused, match="no consent"):
             bare.embed_queries(["x"])
         bare.authorize(resolve(f"http://127.0.0.1:{server.port + 1}"))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import email.utils
-import time
+import threading
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from servers import Sent, as_endpoint, embeddings_shape, listening, openai_shape
 from outcrop.config.settings import Settings, load_settings
 from outcrop.embedders.hash import HashEmbedder
 from outcrop.embedders.http import retry
+from outcrop.embedders.http.connection import RequestGroup
 from outcrop.embedders.http.from_settings import find_secret, make
 from outcrop.errors import BadConfig, BadEmbedding, DimensionMismatch, EmbedderUnavailable
 
@@ -178,18 +181,27 @@ def hasty(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("after", ["0.2", "date"])
-def test_a_rate_limit_is_waited_for_and_told_at_once(after: str, hasty, caplog) -> None:
+def test_a_rate_limit_is_waited_for_and_told_at_once(after: str, hasty, caplog, monkeypatch) -> None:
+    class Stopped(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waited.append((timeout, len(server.requests), caplog.text.count("status 429; trying again in 0.2 s")))
+            return False
+
     def answer(request):
         if len(server.requests) == 1:
-            date = email.utils.formatdate(time.time() + 1.2, usegmt=True)
+            date = email.utils.formatdate(1_700_000_001, usegmt=True)
             return Sent({"error": "slow down"}, 429, {"Retry-After": date if after == "date" else after})
         return two(request)
 
+    waited: list[tuple[float | None, int, int]] = []
+    group = partial(RequestGroup, stopped=Stopped())
+    monkeypatch.setattr("outcrop.embedders.http.embedder.RequestGroup", group)
+    monkeypatch.setattr(retry, "JITTER", 0)
+    monkeypatch.setattr(retry, "time", SimpleNamespace(time=lambda: 1_700_000_000.8))
     with listening(answer) as server:
         endpoint(server.url).embed_passages(["x"])
-        gap = server.requests[1].at - server.requests[0].at
-    assert gap >= (0.15 if after == "date" else 0.2)
-    assert "status 429; trying again in" in caplog.text
+        assert len(server.requests) == 2
+    assert waited == [(pytest.approx(0.2), 1, 1)]
 
 
 def test_a_rate_limit_without_a_time_is_tried_again_more_often_than_a_fault(hasty) -> None:

@@ -17,7 +17,6 @@ from outcrop.config.settings import Settings, load_settings
 from outcrop.core.model import Mode
 from outcrop.embedders import model_folder
 from outcrop.embedders.factory import make_embedder
-from outcrop.embedders.known_models import ModelOptions
 from outcrop.embedders.local.embedder import LocalEmbedder
 from outcrop.embedders.onnx_folder import FolderEmbedder
 from outcrop.errors import BadConfig, DimensionMismatch, EmbedderUnavailable
@@ -62,7 +61,7 @@ def write(folder: Path, name: str, **values: object) -> None:
 
 
 def vector(folder: Path, text: str, **options) -> list[float]:
-    made = FolderEmbedder(str(folder), ModelOptions(**options)).embed_passages([text])
+    made = FolderEmbedder(str(folder), Settings(**options)).embed_passages([text])
     assert made.dtype == np.float32
     return made[0].tolist()
 
@@ -83,7 +82,7 @@ def test_pooling_by_hand(folder) -> None:
     for unknown in ({"pooling_mode_weightedmean_tokens": True}, {"pooling_mode": "odd"}):
         write(folder, "1_Pooling/config.json", **unknown)
         with pytest.raises(BadConfig, match="pools its tokens in a way"):
-            FolderEmbedder(str(folder), ModelOptions())
+            FolderEmbedder(str(folder), Settings())
 
 
 def test_an_output_that_is_whole_already(folder) -> None:
@@ -95,14 +94,14 @@ def test_an_output_that_is_whole_already(folder) -> None:
 def test_where_a_text_ends(folder) -> None:
     assert vector(folder, "north " * 50) == unit(1, 3 * 6, 1), "eight tokens, two of which frame the text"
     write(folder, "sentence_bert_config.json", max_seq_length=4)
-    assert FolderEmbedder(str(folder), ModelOptions()).max_tokens == 4
+    assert FolderEmbedder(str(folder), Settings()).max_tokens == 4
     assert vector(folder, "north " * 50) == unit(1, 6, 1)
     assert vector(folder, "north " * 50, max_tokens=3) == unit(1, 3, 1)
 
 
 def test_words_before_questions_and_passages(folder) -> None:
     write(folder, "config_sentence_transformers.json", prompts={"query": "up ", "document": "east "})
-    embedder = FolderEmbedder(str(folder), ModelOptions())
+    embedder = FolderEmbedder(str(folder), Settings())
     assert embedder.embed_passages(["north"])[0].tolist() == unit(4, 3, 1)
     assert embedder.embed_queries(["north"])[0].tolist() == unit(1, 3, 6)
     assert vector(folder, "north", passage_prefix="") == unit(1, 3, 1)
@@ -118,31 +117,31 @@ def test_a_tokenizer_file_is_preferred_and_its_padding_is_not_used(folder) -> No
 
 
 def test_the_space_tells_contents_apart(folder) -> None:
-    first = FolderEmbedder(str(folder), ModelOptions()).space
+    first = FolderEmbedder(str(folder), Settings()).space
     assert first.model.startswith("words-")
     assert first.dim == 3
     moved = folder.parent / "elsewhere" / "words"
     shutil.copytree(folder, moved)
-    assert FolderEmbedder(str(moved), ModelOptions()).space == first
+    assert FolderEmbedder(str(moved), Settings()).space == first
     data = (moved / "model.onnx").read_bytes()
     (moved / "model.onnx").write_bytes(data.replace(TABLE.tobytes(), (TABLE * 2).tobytes()))
-    assert FolderEmbedder(str(moved), ModelOptions()).space != first
-    assert FolderEmbedder(str(folder), ModelOptions(query_prefix="q: ")).space != first
+    assert FolderEmbedder(str(moved), Settings()).space != first
+    assert FolderEmbedder(str(folder), Settings(query_prefix="q: ")).space != first
 
 
 def test_what_a_folder_may_lack(folder, tmp_path) -> None:
     with pytest.raises(BadConfig, match="there is no folder"):
-        FolderEmbedder(str(tmp_path / "nothing"), ModelOptions())
+        FolderEmbedder(str(tmp_path / "nothing"), Settings())
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadConfig, match="holds no model"):
-        FolderEmbedder(str(tmp_path / "empty"), ModelOptions())
+        FolderEmbedder(str(tmp_path / "empty"), Settings())
     (tmp_path / "empty" / "model.safetensors").touch()
     with pytest.raises(BadConfig, match="holds no ONNX graph") as caught:
-        FolderEmbedder(str(tmp_path / "empty"), ModelOptions())
+        FolderEmbedder(str(tmp_path / "empty"), Settings())
     assert "sentence-transformers" in caught.value.fix
     (folder / "config.json").unlink()
     with pytest.raises(BadConfig, match="how long"):
-        FolderEmbedder(str(folder), ModelOptions())
+        FolderEmbedder(str(folder), Settings())
     with pytest.raises(DimensionMismatch, match="3 dimensions, but 5 are expected"):
         vector(folder, "north", dim=5)
     assert vector(folder, "north", dim=3) == unit(1, 3, 1)
@@ -154,10 +153,10 @@ def test_what_a_folder_may_lack(folder, tmp_path) -> None:
 def test_what_a_folder_may_have_too_much_of(folder) -> None:
     (folder / "modules.json").write_text(json.dumps([{"type": "sentence_transformers.models.Dense"}]))
     with pytest.raises(BadConfig, match=r"needs more than its ONNX graph \(Dense\)"):
-        FolderEmbedder(str(folder), ModelOptions())
+        FolderEmbedder(str(folder), Settings())
     (folder / "modules.json").write_text("[1")
     with pytest.raises(BadConfig, match=r"modules\.json cannot be read"):
-        FolderEmbedder(str(folder), ModelOptions())
+        FolderEmbedder(str(folder), Settings())
     (folder / "modules.json").unlink()
     graph(folder / "model.onnx", inputs=("input_ids", "position_ids"))
     with pytest.raises(EmbedderUnavailable, match=r"needs more inputs than a text \(position_ids\)"):
@@ -181,7 +180,7 @@ def minilm(tmp_path_factory) -> Path:
 
 def test_the_shipped_weights_from_a_folder(minilm) -> None:
     texts = ["How do I read a file?", "def f(x):\n    return x + 1", "北京 naïve", "word " * 300]
-    made = FolderEmbedder(str(minilm), ModelOptions()).embed_passages(texts)
+    made = FolderEmbedder(str(minilm), Settings()).embed_passages(texts)
     own = LocalEmbedder().embed_passages(texts)
     cosines = (made * own).sum(axis=1)
     assert cosines.min() > 0.98, "the default computes the same in fewer bits"
@@ -193,7 +192,7 @@ def test_both_tokenizers_give_the_same_vectors(minilm, tmp_path) -> None:
     shutil.copytree(minilm, other, symlinks=True)
     tokenizers.BertWordPieceTokenizer(str(other / "vocab.txt")).save(str(other / "tokenizer.json"))
     texts = ["How do I read a file?", "snake_case camelCase", "北京 naïve 🚀", "word " * 300]
-    one, two = (FolderEmbedder(str(path), ModelOptions()).embed_queries(texts) for path in (minilm, other))
+    one, two = (FolderEmbedder(str(path), Settings()).embed_queries(texts) for path in (minilm, other))
     assert one.tobytes() == two.tobytes()
 
 

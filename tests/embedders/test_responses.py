@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outcrop.embedders.http import responses
@@ -28,7 +28,6 @@ JSON = st.recursive(
 NUMBERS = st.floats() | st.integers()
 
 
-@settings(deadline=None)
 @given(JSON, st.integers(1, 3))
 def test_any_json_is_vectors_or_a_named_error(value: object, dim: int) -> None:
     sent = json.dumps(value).encode()
@@ -42,7 +41,6 @@ def test_any_json_is_vectors_or_a_named_error(value: object, dim: int) -> None:
     assert ADDRESS in named
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(NUMBERS, min_size=3, max_size=3), min_size=2, max_size=2))
 def test_any_numbers_are_unit_rows_or_a_named_error(rows: list[list[float]]) -> None:
     try:
@@ -57,7 +55,6 @@ def test_any_numbers_are_unit_rows_or_a_named_error(rows: list[list[float]]) -> 
         np.testing.assert_allclose(np.linalg.norm(made.astype(np.float64), axis=1), 1, atol=1e-6)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_json_or_a_named_error(sent: bytes) -> None:
     try:
@@ -90,7 +87,6 @@ def test_a_long_speech_is_cut() -> None:
     assert responses.shorten("a" * 201) == "a" * 199 + "…"
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(), max_size=300), st.integers(1, 40))
 def test_a_head_is_a_beginning_within_the_limit(text: str, limit: int) -> None:
     kept = truncate(text, limit)
@@ -102,7 +98,6 @@ def test_a_head_is_a_beginning_within_the_limit(text: str, limit: int) -> None:
         assert tokenizer.count(longer) > limit or len(longer) // 16 > limit, "not one character too few"
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(), max_size=100))
 def test_what_is_sent_is_unicode_and_not_empty(text: str) -> None:
     sent = sanitize(text)
@@ -113,7 +108,6 @@ def test_what_is_sent_is_unicode_and_not_empty(text: str) -> None:
         assert sent == text
 
 
-@settings(deadline=None)
 @given(st.sampled_from(["http", "HTTPS"]), st.text("aB.-:[]@/?#é%1", max_size=20))
 def test_a_canonical_address_is_its_own(scheme: str, rest: str) -> None:
     try:

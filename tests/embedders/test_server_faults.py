@@ -160,7 +160,7 @@ def speaking(script):
                     connection, _ = listener.accept()
                 except OSError:
                     continue
-                connection.settimeout(5)
+                connection.settimeout(60)
                 accepted.append(connection)
                 with suppress(OSError):
                     script(connection)
@@ -449,7 +449,7 @@ def test_one_failing_batch_ends_the_others_in_flight() -> None:
         if "bad" in request.texts:
             return Sent({"error": "no"}, 400)
         if "slow" in request.texts:
-            waited.append(server.ending.wait(20))
+            waited.append(server.ending.wait(60))
         return unit(request)
 
     waited: list[bool] = []
@@ -467,7 +467,7 @@ def test_one_failing_batch_ends_the_others_in_flight() -> None:
 def test_ctrl_c_ends_what_waits_for_a_server(answered: int) -> None:
     def answer(request):
         if len(server.requests) > answered:
-            waited.append(server.ending.wait(20))
+            waited.append(server.ending.wait(60))
         return unit(request)
 
     waited: list[bool] = []
@@ -492,7 +492,7 @@ def test_a_server_that_restarts_during_a_build_is_waited_for(caplog, monkeypatch
     def restart() -> None:
         with listening(unit, port=server.port) as second:
             again.append(second)
-            done.wait(10)
+            done.wait(60)
 
     done = threading.Event()
     timer = threading.Timer(0.15, restart)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fossil_program import SampleRepository
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from servers import as_ollama, listening
 
@@ -128,7 +128,6 @@ def test_what_is_no_pair_has_no_difference(one: list[float], other: list[float])
         difference(one, other)
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
 def test_an_interval_never_leaves_its_values(values: list[float]) -> None:
     found = interval(values)
@@ -205,7 +204,6 @@ def test_a_label_means_the_passages_that_it_names(label: str, meant: list[int] |
     assert held == meant
 
 
-@settings(deadline=None)
 @given(st.text(st.sampled_from("a/#:L-1 0cell\\."), max_size=12), st.text(st.sampled_from("a/#:L-1 0."), min_size=1))
 def test_a_path_is_itself_whatever_signs_it_has(path: str, other_path: str) -> None:
     whole = f"{path}x"
@@ -432,7 +430,6 @@ def test_topics_go_with_judgements_and_with_nothing_else(tmp_path: Path) -> None
         read(written(tmp_path, '{"query": "q", "relevant": ["a"]}'), written(tmp_path, "1\tq\n", "topics"))
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(st.text(min_size=1).filter(str.strip), st.integers(1, 9), min_size=1), st.text().filter(str.strip)
 )

@@ -49,6 +49,8 @@ class Fossil:
         return output
 
     def create(self, name: str, *options: str) -> Path:
+        # After a page Fossil works on in the background, and would hold the lock that the next request wants.
+        self.run("settings", "backoffice-disable", "1", "--global")
         repository = self.home / name
         self.run("init", *options, repository)
         return repository

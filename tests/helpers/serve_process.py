@@ -23,7 +23,7 @@ class Server:
     def interrupt(self) -> tuple[int, str]:
         """Press Ctrl-C; returns exit code and standard error."""
         self.process.send_signal(signal.SIGINT)
-        _, errors = self.process.communicate(timeout=20)
+        _, errors = self.process.communicate(timeout=60)
         return self.process.returncode, errors
 
 

@@ -8,7 +8,6 @@ import json
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +23,6 @@ class Request:
     path: str
     headers: dict[str, str]
     body: bytes
-    at: float
 
     @property
     def json(self) -> dict[str, Any]:
@@ -60,7 +58,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.path,
             {name.lower(): value for name, value in self.headers.items()},
             self.rfile.read(length),
-            time.monotonic(),
         )
         if len(request.body) < length:  # the client hung up in the middle
             self.close_connection = True

@@ -34,7 +34,7 @@ def on_terminal(*arguments: str, typed: bytes = b"", when: bytes = b"") -> tuple
             os.write(ours, typed)
             next_try += 2
     os.close(ours)
-    return process.wait(10), shown.decode()
+    return process.wait(60), shown.decode()
 
 
 def _take_terminal() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,22 @@ def embedded(index: outcrop.Index) -> list[str]:
 
 def hits(index: outcrop.Index, query: str, **more: Any) -> list[outcrop.Hit]:
     return list(index.search(query, mode="keyword", **more).hits)
+
+
+def test_metadata_may_hold_what_is_no_unicode(opened: Opener) -> None:
+    odd = Record("p1", "Plum jam keeps.", metadata={"name": "a\ud800b", "ü": "\U0001f600"})
+    with opened() as index:
+        assert index.upsert([odd]).added == 1
+        assert index.upsert([odd]).unchanged == 1
+        assert hits(index, "plum")[0].record == RecordNote("p1", odd.metadata)
+
+
+@pytest.mark.parametrize("name", ["id", "text", "path", "project"])
+def test_what_is_stored_as_text_has_to_be_unicode(opened: Opener, name: str) -> None:
+    with opened() as index:
+        with pytest.raises(UsageError, match=rf"records\[1\]\.{name} holds half a surrogate pair"):
+            index.upsert([PLUM, replace(LEEK, **{name: "a\ud800b"})])
+        assert index.remove(["a\ud800b"]) == 0
 
 
 def test_a_record_is_found_with_everything_that_the_caller_said_of_it(opened: Opener) -> None:
@@ -222,7 +239,7 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from("abc"), texts), max_size=8))
 def test_after_any_sequence_the_last_text_of_each_id_is_there(opened: Opener, steps: list[tuple[str, str]]) -> None:
     with opened() as index:

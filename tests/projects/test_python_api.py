@@ -158,7 +158,7 @@ def test_other_encodings_and_line_ends_keep_their_lines(tmp_path: Path) -> None:
     assert chunk.text == "def gruss():\n    '''Schöne Grüße.\n\n    Mehr.'''"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.dictionaries(
         st.from_regex(r"[a-z]{1,6}", fullmatch=True),

@@ -93,7 +93,7 @@ def test_distance_by_hand(one: str, other: str, away: int) -> None:
 
 
 @given(one=st.text("abcd", max_size=8), other=st.text("abcd", max_size=8))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_distance_is_symmetric_and_bounded(one: str, other: str) -> None:
     away = distance(one, other, 3)
     assert away == distance(other, one, 3)

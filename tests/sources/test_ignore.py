@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(rules=st.dictionaries(st.sampled_from(FOLDERS), RULES, min_size=1, max_size=3), exclude=st.just(b"") | RULES)
 def test_any_rules_keep_what_git_keeps(tree: Path, rules: dict[bytes, bytes], exclude: bytes) -> None:
     files = [tree / os.fsdecode(folder) / ".gitignore" for folder in rules]
@@ -125,10 +126,14 @@ def test_default_folders_can_be_brought_back() -> None:
         (b"/" + b"*/" * 20 + b"**/" + b"*a" * 20 + b"b", b"a/" * 60 + b"a" * 100),
     ],
 )
-def test_a_hostile_pattern_takes_no_time(pattern: bytes, path: bytes) -> None:
-    started = time.perf_counter()
-    assert compile_rules(pattern).verdict(path, path.rpartition(b"/")[2], False) is None
-    assert time.perf_counter() - started < 1
+def test_a_hostile_pattern_takes_no_exponential_time(pattern: bytes, path: bytes) -> None:
+    """In a process of its own: no thread can interrupt a regular expression, and centuries would pass."""
+    script = (
+        "from outcrop.sources.ignore import compile_rules\n"
+        f"path = {path!r}\n"
+        f"assert compile_rules({pattern!r}).verdict(path, path.rpartition(b'/')[2], False) is None\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
 def test_settings_are_the_same_syntax() -> None:

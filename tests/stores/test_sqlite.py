@@ -9,6 +9,8 @@ import sqlite3
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +96,48 @@ def test_an_index_of_the_first_schema_is_brought_up_and_a_peers_is_left_alone(pa
     database.close()
 
 
+def test_of_processes_that_open_an_older_schema_at_once_one_upgrades_it(path: Path) -> None:
+    fill(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        fresh = columns_of(database)
+        database.execute("DROP TABLE fx_vec_project")
+        for column in ("start_s", "end_s", "uri", "transcript"):
+            database.execute(f"ALTER TABLE fx_vec_chunk DROP COLUMN {column}")
+        database.execute("UPDATE fx_vec_meta SET value = '1' WHERE key = 'schema'")
+        # All of them read the old version, and wait for the lock.
+        database.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor(8) as pool:
+            waiting = [pool.submit(SqliteStore(path).projects) for _ in range(8)]
+            time.sleep(0.3)
+            database.execute("COMMIT")
+            assert [each.result() for each in waiting] == [[]] * 8
+        assert columns_of(database) == fresh
+
+
+@pytest.mark.parametrize("schema", ["abc", "0", "-1", None])
+def test_a_schema_that_does_not_exist_is_damage(path: Path, schema: str | None) -> None:
+    fill(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("DELETE FROM fx_vec_meta WHERE key = 'schema'")
+        if schema is not None:
+            database.execute("INSERT INTO fx_vec_meta VALUES ('schema', ?)", (schema,))
+    with pytest.raises(StoreDamaged, match="outcrop rebuild"):
+        SqliteStore(path).state()
+
+
+def test_from_a_shared_database_only_our_tables_are_removed(path: Path) -> None:
+    fill(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("CREATE TABLE other(fx_vec_name TEXT)")
+        database.execute("UPDATE fx_vec_meta SET value = 'abc' WHERE key = 'schema'")
+        store = SqliteStore(path, shared=True)
+        with pytest.raises(StoreDamaged, match="outcrop rebuild"):
+            store.state()
+        store.file.remove()
+        assert not store.exists
+        assert database.execute("SELECT name FROM sqlite_master").fetchall() == [("other",)]
+
+
 def columns_of(database: sqlite3.Connection) -> dict[str, set[tuple[str, str]]]:
     names = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE name GLOB 'fx_vec_*'")]
     return {name: {row[1:3] for row in database.execute(f"PRAGMA table_info({name})")} for name in names}
@@ -112,7 +156,7 @@ def test_a_damaged_file_says_how_to_make_it_again(path: Path, damage: str) -> No
     store = SqliteStore(path)
     with pytest.raises(StoreDamaged, match="outcrop rebuild"):
         store.nearest(np.float32([0.6, 0.8]), 3, Filter())
-    store.remove()
+    store.file.remove()
     assert not path.exists()
     fill(path)
 
@@ -193,14 +237,14 @@ def test_a_killed_writer_blocks_no_other(path: Path) -> None:
     try:
         assert ready.wait(30)
         store = SqliteStore(path)
-        assert store.is_being_written()
+        assert store.file.is_being_written()
         with pytest.raises(StoreLocked), store.writing():
             pass
         assert len(store.nearest(np.float32([0.6, 0.8]), 9, Filter())) == 3
     finally:
         os.kill(process.pid or 0, signal.SIGKILL)
         process.join()
-    assert not store.is_being_written()
+    assert not store.file.is_being_written()
     with store.writing():
         pass
     store.close()

@@ -118,7 +118,7 @@ class TestTheFileIsFossils:
 class TestLocks:
     def test_a_write_waits_for_a_quiet_moment_and_a_late_reader_waits_for_it(self, copy: Path) -> None:
         """A transaction that read and then writes, as a commit does, is never made to fail by an index."""
-        other = sqlite3.connect(copy, isolation_level=None, timeout=5)
+        other = sqlite3.connect(copy, isolation_level=None, timeout=60)
         other.execute("BEGIN")
         other.execute("SELECT count(*) FROM blob").fetchone()
         with opened(copy) as index:
@@ -157,7 +157,7 @@ class TestLocks:
         class Slow(HashEmbedder):
             def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
                 inside.set()
-                assert over.wait(20)
+                assert over.wait(60)
                 return super().embed_passages(texts)
 
         inside, over = threading.Event(), threading.Event()
@@ -165,7 +165,7 @@ class TestLocks:
             first.embedder = Slow()
             building = threading.Thread(target=first.build)
             building.start()
-            assert inside.wait(20)
+            assert inside.wait(60)
             with pytest.raises(outcrop.StoreLocked, match="another process is building"):
                 second.build()
             assert second.status().writer
@@ -357,7 +357,7 @@ class TestBlobs:
         for name, data in before.items():
             content = after[name]
             assert isinstance(content, bytes)
-            ours, theirs = (blobs.decode(each, 768).records for each in (data, content))
+            ours, theirs = (blobs.decode(each, 768) for each in (data, content))
             assert [item.text for item in ours] == [item.text for item in theirs]
             assert np.abs(np.stack([a.vector - b.vector for a, b in zip(ours, theirs, strict=True)])).max() < 1e-6
 
@@ -391,9 +391,9 @@ class TestBlobs:
 
 def _lengthened(data: bytes) -> bytes:
     """The same blob without its header and with vectors of length 2."""
-    blob = blobs.decode(data, 768)
+    records = blobs.decode(data, 768)
     parts = []
-    for item in blob.records:
+    for item in records:
         text = item.text.encode()
         parts += [item.seq.to_bytes(2, "little"), b"\0\0", len(text).to_bytes(4, "little"), text]
         parts.append((2 * item.vector).astype("<f4").tobytes())

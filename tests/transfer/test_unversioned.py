@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from fossil_program import SampleRepository, query
 from outcrop.core.model import Skipped, SkipReason
 from outcrop.core.rows import TransferCounts
 from outcrop.errors import StoreDamaged, StoreError, StoreFull, StoreLocked
+from outcrop.stores.sqlite import connection
 from outcrop.transfer.fossil import unversioned
 from outcrop.transfer.fossil.unversioned import FossilTransfer
 
@@ -94,10 +96,11 @@ class TestRows:
         assert day == time.strftime("%Y-%m-%d", time.gmtime())
         assert query(copy, "SELECT count(*) FROM rcvfrom")[0][0] == before + 1
 
-    def test_time_never_stands_still_for_a_file(self, copy: Path) -> None:
+    def test_time_never_stands_still_for_a_file(self, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Sync keeps the later of two copies, so every change must be later than the one before."""
         store = FossilTransfer(copy)
-        started = int(time.time())
+        now = 1_900_000_000
+        monkeypatch.setattr(unversioned, "time", SimpleNamespace(time=lambda: now + 0.5))
         store.replace({"vec/a.bin": b"1"}, [])
         times = [query(copy, "SELECT mtime FROM unversioned")[0][0]]
         for data in (b"2", b"3"):
@@ -105,8 +108,7 @@ class TestRows:
             times.append(query(copy, "SELECT mtime FROM unversioned")[0][0])
         store.replace({}, ["vec/a.bin"])
         times.append(query(copy, "SELECT mtime FROM unversioned")[0][0])
-        assert started <= times[0] <= started + 5
-        assert times == sorted(set(times))
+        assert times == [now, now + 1, now + 2, now + 3]
 
     def test_names_without_a_policy_are_those_of_the_repository(self, copy: Path) -> None:
         query(copy, "DELETE FROM config WHERE name = 'hash-policy'")
@@ -141,7 +143,7 @@ class TestTransactions:
         assert sorted(path.name for path in copy.parent.iterdir()) == [copy.name]
 
     def test_nothing_is_written_when_another_holds_it(self, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(unversioned, "LOCK_TIMEOUT", 0.05)
+        monkeypatch.setattr(connection, "BUSY_SECONDS", 0.05)
         holder = sqlite3.connect(copy, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreLocked, match="in use by another process"):

@@ -1,7 +1,4 @@
-"""What a host can ask for by name: the ``vectors.*`` registry, for ``outcrop call`` and for programs.
-
-Arguments and results are plain JSON values.
-"""
+"""What a host can ask for by name, with plain JSON values: the ``vectors.*`` registry, for ``outcrop call`` too."""
 
 from __future__ import annotations
 
@@ -242,11 +239,7 @@ def call(
     index: Index | None = None,
     directory: str | os.PathLike[str] = ".",
 ) -> Any:
-    """Run a capability of :data:`REGISTRY` and return plain JSON values.
-
-    Args:
-        args: Its arguments by name.
-        index: The index to work on; None opens the one that ``directory`` is in.
+    """Run a capability of :data:`REGISTRY` on an index (None: the one of ``directory``) and return plain JSON values.
 
     Raises:
         UsageError: No such capability, or an argument that is missing, unknown or mistyped; it is named.

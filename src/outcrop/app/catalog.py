@@ -1,7 +1,6 @@
 """What an index holds: by corpus, kind, project and folder, how current it is, and what was left out and why.
 
-Everything counts from the same inventory, so a reader of some kinds gets numbers, names and folders of these alone. No
-path of this machine is in it.
+A reader of some kinds gets numbers, names and folders of these alone. No path of this machine is in it.
 """
 
 from __future__ import annotations
@@ -32,12 +31,9 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How much there is of something.
+    """How much there is of something. An artifact with several paths counts once."""
 
-    ``name`` is empty for this repository's own project and for the whole. An artifact with several paths counts once.
-    """
-
-    name: str
+    name: str  # Empty for this repository's own project and for the whole
     artifacts: int
     chunks: int
     embedded: int
@@ -57,26 +53,21 @@ class CatalogCell:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """One corpus, and how current it is.
-
-    ``revision`` is that of its last complete build, the oldest where several builds put something in; None where one
-    was never complete, and for records, which have no source.
-    """
+    """One corpus, and how current it is."""
 
     tally: Tally
+    # That of its last complete build, the oldest where several builds put something in; None where one was never
+    # complete, and for records, which have no source.
     revision: str | None
     stale: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder with everything below it. A file with two paths counts at both.
+    """A folder with everything below it, the largest child first. A file with two paths counts at both."""
 
-    The root of a tree has the project's name (empty for this repository) and an empty path; the largest child is first.
-    """
-
-    name: str
-    path: str
+    name: str  # Of the root of a tree the project's; empty for this repository
+    path: str  # Empty for the root
     artifacts: int
     chunks: int
     characters: int
@@ -95,27 +86,17 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What is indexed, in all.
-
-    Attributes:
-        current: What the source is at now; empty for a reader who may not see its files.
-        stale: Whether a corpus is behind it, or none was ever complete.
-        complete: Share of the passages that have a vector in the space that is searched, 0 to 1.
-        bytes: Size on disk; None for a reader who may not see everything.
-        spaces: Spaces with vectors; for a reader who may not see everything only the one that is searched.
-        omissions: What the last build left out, most frequent reason first.
-        omissions_hidden: Whether some of that may be withheld from this reader.
-    """
+    """What is indexed, in all."""
 
     source: str
     project: str
     exists: bool
     space: str | None
     embedder: str
-    current: str
-    stale: bool
-    complete: float
-    bytes: int | None
+    current: str  # What the source is at now; empty for a reader who may not see its files
+    stale: bool  # Whether a corpus is behind it, or none was ever complete
+    complete: float  # Share of the passages that have a vector in the space that is searched, 0 to 1
+    bytes: int | None  # Size on disk; None for a reader who may not see everything
     total: Tally
     corpora: tuple[Corpus, ...]
     kinds: tuple[Tally, ...]
@@ -123,8 +104,8 @@ class Catalog:
     spaces: tuple[SpaceStatus, ...]
     cells: tuple[CatalogCell, ...]
     folders: tuple[Folder, ...]
-    omissions: tuple[Omission, ...]
-    omissions_hidden: bool
+    omissions: tuple[Omission, ...]  # What the last build left out, most frequent reason first
+    omissions_hidden: bool  # Whether some of that may be withheld from this reader
 
 
 def catalog(
@@ -135,12 +116,7 @@ def catalog(
     kinds: Collection[Kind] | None = None,
     depth: int = DEPTH,
 ) -> Catalog:
-    """Count what an index holds. Sends nothing, loads no model.
-
-    Args:
-        kinds: All that the reader may know of; None for everything.
-        depth: Levels of folders below the root.
-    """
+    """Count what an index holds, of these kinds (None: all). Sends nothing, loads no model."""
     exists = store.exists
     current = source.revision(store.seen() if exists else {})
     state = store.state() if exists else None
@@ -231,7 +207,6 @@ def _corpus(tally: Tally, holdings: Sequence[InventoryRow], revisions: Mapping[s
 
 
 def _tree(project: str, holdings: Sequence[InventoryRow], space: Space | None, depth: int) -> Folder:
-    """Sizes of every folder down to ``depth``, everything below included."""
     distinct = {(it.path, it.hash, it.part): it for it in holdings}.values()
     artifacts: dict[str, set[tuple[str | None, str]]] = defaultdict(set)
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])

@@ -1,8 +1,4 @@
-"""Evaluating an index, and embedders beside the one it was made with, on questions of the user.
-
-An embedder whose vectors the index holds is evaluated on it; every other embeds an in-memory copy of the passages. The
-index is only read.
-"""
+"""Evaluating an index, and embedders beside the one it was made with, on questions of the user. It is only read."""
 
 from __future__ import annotations
 
@@ -43,14 +39,12 @@ def compare(
     """Measure how well an index answers questions whose answers are known.
 
     Args:
-        file: The questions: JSON Lines, or TREC qrels (see docs/cli.md, ``outcrop eval``).
-        topics: The questions of qrels.
+        file: JSON Lines, or TREC qrels with ``topics`` as their questions (see docs/cli.md, ``outcrop eval``).
         embedders: Each ``NAME``, ``NAME=MODEL`` or ``NAME=MODEL@DIM``; none for the one that is set. Vectors that the
             index does not hold are made for this, and not kept.
 
     Raises:
-        UsageError: Something is named that does not exist, the index holds no answer to any question, or the extra
-            ``eval`` is not installed.
+        UsageError: Something named does not exist, nothing can be scored, or the extra ``eval`` is not installed.
         FormatError: A line of a file cannot be understood.
         StoreError: There is no index, or it has no vectors of the embedder that is set.
     """

@@ -19,13 +19,7 @@ State = Literal["indexed", "changed", "stored"]
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Whole lines of one block. Line numbers are 1-based and inclusive, in a notebook inside the cell.
-
-    Attributes:
-        lowest: First line of the block.
-        highest: Its last.
-        cell: 0-based cell number in a notebook, else None.
-    """
+    """Whole lines of one block, which goes from ``lowest`` to ``highest``; 1-based, in a notebook inside the cell."""
 
     text: str
     first_line: int
@@ -37,30 +31,21 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A stretch of an artifact: all of it, one cell of a notebook, or one passage where the rest cannot be read.
-
-    Attributes:
-        text: Whole lines.
-        first_line: 1-based number of the first of them (inside the cell for a notebook).
-        cell: 0-based cell number in a notebook, else None.
-    """
+    """Whole lines of an artifact: all of it, one cell (from 0) of a notebook, or one passage of what cannot be read."""
 
     text: str
-    first_line: int = 1
+    first_line: int = 1  # 1-based number of the first of them (inside the cell for a notebook)
     cell: int | None = None
 
     @property
     def lines(self) -> list[str]:
-        """A newline at the end begins no line."""
         return self.text.removesuffix("\n").split("\n")
 
     @property
     def last_line(self) -> int:
-        """Number of the last line."""
         return self.first_line + len(self.lines) - 1
 
     def excerpt(self, first: int, last: int, around: int = 0) -> Excerpt:
-        """The lines from ``first`` to ``last`` that there are, and some more on both sides."""
         lines, lowest, highest = self.lines, self.first_line, self.last_line
         first, last = max(lowest, first - around), min(highest, last + around)
         return Excerpt("\n".join(lines[first - lowest : last - lowest + 1]), first, last, lowest, highest, self.cell)
@@ -68,22 +53,17 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """An artifact to be shown.
-
-    Attributes:
-        paths: Every path that it has, ``path`` first.
-        project: Slug of its repository; empty for this one.
-        state: ``indexed``: word for word what was indexed. ``changed``: it changed since, and this is how it is now.
-            ``stored``: the source cannot give it (a record, another project, a deleted file), so these are the
-            passages that the index holds, without what is between them.
-    """
+    """An artifact to be shown."""
 
     hash: str
     kind: Kind
     path: str | None
-    paths: tuple[str, ...]
-    project: str
+    paths: tuple[str, ...]  # Every path that it has, ``path`` first
+    project: str  # Slug of its repository; empty for this one
     blocks: tuple[Block, ...]
+    # ``indexed``: word for word what was indexed. ``changed``: it changed since, and this is how it is now. ``stored``:
+    # the source cannot give it (a record, another project, a deleted file), so these are the passages that the index
+    # holds, without what is between them.
     state: State
 
 
@@ -95,12 +75,9 @@ def read(
     project: str = "",
     kinds: Collection[Kind] | None = None,
 ) -> Document:
-    """Read one artifact through its source. Without an index, one that the source lists.
+    """Read one artifact, through its source, of the kinds that the reader may see (None: all).
 
-    Args:
-        content_hash: Enough alone, and decides between several artifacts at one path.
-        project: Slug of its repository; empty, or this repository's own, for this one.
-        kinds: Kinds that the reader may see; None for all.
+    A hash is enough alone, and decides between several artifacts at one path. An empty ``project`` is this one.
     """
     project = "" if project == index.source.project else project
     row = _find(index, path, content_hash, project, kinds)

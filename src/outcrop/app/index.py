@@ -60,20 +60,14 @@ def open(  # noqa: A001
     branch: str | None = None,
     consent: Consent | None = None,
 ) -> Index:
-    """Open the repository or folder that a path is in.
+    """Open the repository or folder that a path is in. Nothing is written until ``build``.
 
     Args:
-        path: A folder, any folder inside a git working tree or a Fossil checkout (the whole repository is meant then),
-            or a Fossil repository file.
-        settings: Whole ``Settings``, or single ones by name (``{"embedder": "hash"}``) that override the files and the
-            environment.
+        path: A folder, any folder inside a git working tree or a Fossil checkout, or a Fossil repository file.
+        settings: Whole ``Settings``, or single ones by name (``{"embedder": "hash"}``) over files and environment.
         rev: A commit to look at instead of the working tree (git only).
         branch: The branch whose files are meant instead of trunk's (Fossil only).
-        consent: Asks the user before text leaves the machine, and remembers the answers; None where no user can be
-            asked, so that text goes only to addresses that ``allow_remote`` names.
-
-    Returns:
-        An index, whether or not anything was built yet. Nothing is written until ``build``.
+        consent: Asks before text leaves the machine, and remembers; None: it goes only where ``allow_remote`` says.
 
     Raises:
         NotARepository: No such folder, or ``rev`` outside a git repository.
@@ -94,10 +88,7 @@ def open(  # noqa: A001
 
 
 class Index:
-    """A repository or folder with its index. Use as a context manager, or call ``close``.
-
-    The embedder's model loads when it is first needed. ``store`` is not part of the public API.
-    """
+    """A repository or folder with its index, to be closed. ``store`` is not part of the public API."""
 
     def __init__(self, source: Source, settings: Settings, consent: Consent | None = None) -> None:
         self.source = source
@@ -115,7 +106,7 @@ class Index:
         self.close()
 
     def close(self) -> None:
-        """Close the database. Closing twice is fine."""
+        """Closing twice is fine."""
         self.store.close()
 
     def search(
@@ -131,20 +122,16 @@ class Index:
         min_score: float | None = None,
         explain: bool = False,
     ) -> Answer:
-        """Find the passages that answer a question.
+        """Find the passages that answer a question, best first, by default by meaning and by words.
 
         Args:
-            k: How many hits at most.
             kind: Only these kinds (``code``, ``doc`` …).
             project: Only these projects; ``''`` or this repository's own slug for this one.
             corpus: Only these corpora, searched as one ranking.
             path: Only paths that match one of these patterns, written as in a .gitignore (``*.py``, ``src/**``).
-            mode: ``hybrid``, ``semantic`` or ``keyword``.
+            mode: ``hybrid``, ``semantic`` or ``keyword``; the answer says where another one was used, and why.
             min_score: Leave out hits whose dot product is lower; keyword answers ignore it and say so.
             explain: Each hit says how its rank came about.
-
-        Returns:
-            The hits, best first, with the mode that was really used, and the reason where it is not the requested one.
 
         Raises:
             UsageError: Empty query, unknown mode, or a kind, project or corpus that does not exist.
@@ -154,7 +141,7 @@ class Index:
         return search(parsed, self.store, self.source, self.embedder, self._search_files)
 
     def query(self, texts: Sequence[str], **options: Unpack[SearchOptions]) -> list[Answer]:
-        """Answer several questions, embedded in one call. Otherwise as :meth:`search`, one answer a question."""
+        """Answer several questions, embedded in one call, each as :meth:`search` does."""
         queries = [_query(text, **options) for text in texts]
         return search_all(queries, self.store, self.source, self.embedder, self._search_files)
 
@@ -166,11 +153,7 @@ class Index:
         return search_files(query, self.source, SqliteStore(None, self.source.worktree), scopes, reason)
 
     def match(self, documents: Sequence[str], queries: Sequence[str], *, k: int = 1) -> Matches:
-        """Score every document for every query, all embedded up front.
-
-        Returns:
-            The score matrix and the ``k`` best documents of each query; none with the ``hash`` embedder, and the
-            reason.
+        """Score every document for every query, with the ``k`` best; the ``hash`` embedder scores none, and says why.
 
         Raises:
             UsageError: A blank text.
@@ -189,7 +172,7 @@ class Index:
         Args:
             notebook: An ``.ipynb`` file, with which both others are needed; None for the bundled one.
             question: Worded unlike its answer.
-            expected: A piece of the cell that answers it.
+            expected: A piece of the cell that answers it, and of no other.
 
         Raises:
             UsageError: Something is missing, or not exactly one cell holds the expected text.
@@ -212,9 +195,8 @@ class Index:
 
         Args:
             corpus: A custom corpus; None for ``code`` and ``docs``, which hold everything there is.
-            paths: What belongs to that corpus: files, folders and patterns (``notes/**/*.ipynb``), absolute or from
-                the root; None for those that the setting ``corpora`` names. The list *is* the corpus. Markdown cells
-                of notebooks go to ``docs``.
+            paths: All that belongs to that corpus: files, folders and patterns (``notes/**/*.ipynb``), absolute or from
+                the root; None for those of the setting ``corpora``. Markdown cells of notebooks go to ``docs``.
             prune: Drop what an earlier build of this corpus put in and the list no longer names.
             rebuild: Drop everything first and embed it all again; this also repairs a damaged index.
 
@@ -253,14 +235,14 @@ class Index:
         return service.import_blobs(self.source, self.store, self.embedder.space, place, progress or (lambda _: None))
 
     def export(self, folder: str | os.PathLike[str] | None = None) -> ExportReport:
-        """Write the vectors to a folder; or to the repository, from where git or Fossil moves them.
+        """Write the vectors to a folder, or to the repository.
 
         Only what is in the commit that is checked out (git) or public at the tip (Fossil) is ever exported.
         """
         return service.export(self.source, self.store, None if folder is None else Path(folder))
 
     def push(self, remote: str | None = None, *, unpublished: bool = False) -> SyncReport:
-        """Send the vectors to another copy of the repository; see :func:`outcrop.transfer.service.push`."""
+        """See :func:`outcrop.transfer.service.push`."""
         return service.push(self.source, self.store, remote, unpublished)
 
     def pull(self, remote: str | None = None) -> SyncReport:
@@ -303,8 +285,7 @@ class Index:
     def upsert(self, records: Sequence[Record], *, corpus: str = "records") -> UpsertReport:
         """Add texts of the caller, or replace those of the same id; what did not change is not embedded again.
 
-        They are found like any passage, belong to every view, and no build prunes them. They are never exported with
-        the vectors.
+        They belong to every view, no build prunes them, and they are never exported.
 
         Raises:
             UsageError: One of them is not valid; nothing is stored then.
@@ -316,7 +297,7 @@ class Index:
         return upsert(records, check_corpus(corpus), self.store, self.embedder)
 
     def remove(self, ids: Collection[str], *, corpus: str = "records") -> int:
-        """Remove records by their ids. Returns how many of them were there."""
+        """Returns how many of them were there."""
         from outcrop.indexing.upsert import remove
 
         return remove(ids, corpus, self.store)
@@ -326,12 +307,7 @@ class Index:
         return maintenance.status(self.source, self.store, self.embedder)
 
     def clear(self, *, corpus: str | None = None, space: str | None = None) -> int:
-        """Drop a corpus of this view, the vectors of a space, or (without arguments) everything.
-
-        A corpus is dropped with its records and with what its builds put into other corpora.
-
-        Returns:
-            Bytes freed on disk.
+        """Drop a corpus of this view with its records, a space, or (without arguments) everything. Returns bytes freed.
 
         Raises:
             UsageError: No such corpus or space.
@@ -355,7 +331,6 @@ def _query(
 
 
 def _is_shared(store: Path | None, source: Source) -> bool:
-    """Whether the index is part of a Fossil repository."""
     if store is None:
         return source.type == "fossil"
     # Imported here: a path for the index is rarely given.

@@ -20,7 +20,7 @@ from outcrop.stores.sqlite.store import SqliteStore
 
 
 def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
-    """What is indexed, and whether it is current. Sends nothing, loads no model."""
+    """Sends nothing, loads no model."""
     # Imported here: a search does not ask which process keeps the index current.
     from outcrop.app import watch_lock
 
@@ -43,7 +43,7 @@ def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
         current=current,
         stale=stale is not None,
         complete=embedded / chunks if chunks else float(bool(revisions) or has_only_records),
-        writer=store.is_being_written(),
+        writer=store.file.is_being_written(),
         space=state.space.id if state else None,
         embedder=embedder.space.id,
         address=embedder.address,
@@ -56,11 +56,7 @@ def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
 
 
 def clear(store: SqliteStore, corpus: str | None, space: str | None, *, named: bool) -> int:
-    """Drop a corpus of this view, the vectors of a space, or (without either) everything. Returns bytes freed on disk.
-
-    Args:
-        named: Whether the user gave the path of the index; it may then be a file of anything.
-    """
+    """As :meth:`Index.clear`; where the user gave the path of the index (``named``), it may be a file of anything."""
     before = store.size()
     if corpus is None and space is None:
         _drop(store, named)
@@ -109,9 +105,12 @@ def _drop(store: SqliteStore, named: bool) -> None:
     if not store.path.exists():
         return
     if store.is_shared:
-        if store.exists:
-            with store.writing():
-                store.clear()
+        try:
+            if store.exists:
+                with store.writing():
+                    store.clear()
+        except (SchemaTooNew, StoreDamaged):
+            store.file.remove()
         return
     if named and not _is_ours(store):
         # A path that the user gave may be any file; only an index is ours to delete.
@@ -119,7 +118,7 @@ def _drop(store: SqliteStore, named: bool) -> None:
             f"{store.path} is not an index that can be read, and was left alone",
             "Delete it yourself, or name another file with --store",
         )
-    store.remove()
+    store.file.remove()
 
 
 def _is_ours(store: SqliteStore) -> bool:

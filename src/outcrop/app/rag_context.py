@@ -54,20 +54,16 @@ def rag_context(
     min_score: float | None = None,
     settings: Settings | Mapping[str, object] | None = None,
 ) -> str:
-    """A block of the passages that bear on a prompt, to be put before an agent's turn.
+    """A block of Markdown with the passages that bear on a prompt, to be put before an agent's turn.
+
+    It is empty where there are none, and when something failed, which is logged; nothing is raised. A prompt goes only
+    to an address that was allowed before.
 
     Args:
-        k: How many passages at most.
-        index: An open index, whose model is then warm; None to open the one of ``directory``.
+        index: An open index, whose model is then warm; None to open the one of ``directory``, with ``settings``.
         tokens: Length of the block at most, as the bundled tokenizer counts; None for 1,500.
         timeout: Seconds after which it returns with what there is, even nothing.
         min_score: Dot product that a passage must reach; None for what was measured for the default model.
-        settings: As for :func:`outcrop.open`; used with ``directory``.
-
-    Returns:
-        Markdown; empty without an index, without a passage that bears on the prompt, or when it failed, which is
-        logged. It never raises, and never asks whether text may leave the machine: a prompt goes only to an address
-        that was allowed before.
     """
     return related(ContextRequest(prompt, k, index, directory, tokens, timeout, min_score, settings)).text
 
@@ -111,7 +107,6 @@ def within(timeout: float, first: Callable[[], T], second: Callable[[], T] | Non
 
 
 def is_under_way() -> bool:
-    """Whether a thread was left behind and still runs."""
     return any(thread.name == THREAD for thread in threading.enumerate())
 
 
@@ -123,7 +118,6 @@ def _next(ended: _Queue[T], until: float) -> tuple[Callable[[], T], T | None] | 
 
 
 def _start(ended: _Queue[T], work: Callable[[], T]) -> bool:
-    """Run in a daemon thread. Returns False where too many of them hang already."""
     if sum(thread.name == THREAD for thread in threading.enumerate()) >= MOST_THREADS:
         log.warning("no related context: %d searches before this one have not come back", MOST_THREADS)
         return False

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def semantic_search(query: str, *, directory: str | os.PathLike[str] = ".", **options: Unpack[SearchOptions]) -> Answer:
-    """Open, search once, close: :meth:`Index.search` for the repository that ``directory`` is in."""
+    """:meth:`Index.search` for the repository that ``directory`` is in."""
     with app.open(directory) as index:
         return index.search(query, **options)
 

@@ -56,7 +56,6 @@ def unmanaged_corpora(index: Index) -> list[str]:
 
 
 def update(index: Index, progress: Callable[[Progress], None] | None = None) -> Update:
-    """Build every corpus that the index holds."""
     names = custom_corpora(index)
     first = index.build(progress=progress)
     reports = [first, *(index.build(corpus=name, progress=progress) for name in names)]

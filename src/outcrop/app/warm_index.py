@@ -30,7 +30,6 @@ class WarmIndex:
     Args:
         is_current: Whether an open index still is what ``open_index`` would give; asked before every call.
         closes: Whether the index is closed with this object. False where others use it too.
-        timeout: Seconds that a question waits for a model that is loading.
     """
 
     def __init__(
@@ -52,7 +51,6 @@ class WarmIndex:
         self._loader: threading.Thread | None = None
 
     def start(self) -> None:
-        """Open the index and load its model, in the background."""
         self._starter = threading.Thread(target=self._start, daemon=True)
         self._starter.start()
 
@@ -80,7 +78,6 @@ class WarmIndex:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the model is loaded."""
         return self._ready.is_set()
 
     def search(self, query: str, *, mode: str, **wanted: Any) -> Answer:
@@ -101,7 +98,6 @@ class WarmIndex:
         return ready.wait(self._timeout)
 
     def _load(self, index: Index) -> None:
-        """Load the model once, in a thread."""
         with self._lock:
             if self._loader is None and index is self._index:
                 self._loader = threading.Thread(target=_warm, args=(index, self._ready), daemon=True)

@@ -54,11 +54,7 @@ class WatchNote:
 
 @contextmanager
 def claim(store: SqliteStore, how: str) -> Iterator[WatchNote | None]:
-    """Become the watch of this view of the index; None when another process is it.
-
-    Args:
-        how: How the watch learns of changes.
-    """
+    """Become the watch of this view of the index; None when another process is it."""
     lock_file = _file(store, ".lock")
     make_folder(lock_file, store)
     if lock_file.parent.name == ".outcrop" and not (lock_file.parent / ".gitignore").exists():
@@ -82,7 +78,6 @@ def claim(store: SqliteStore, how: str) -> Iterator[WatchNote | None]:
 
 
 def read(store: SqliteStore) -> Watcher | None:
-    """The running watch of this view, or None."""
     try:
         note = _file(store, ".json").read_text("utf-8")
         lock = _file(store, ".lock")

@@ -49,16 +49,13 @@ class Settings:
         secret_ref: Name of the token for that address, never the token.
         headers: Sent to that address with each request; ``{secret}`` means the token.
         query_prefix: Put before a question; None for what the model is known to want.
-        passage_prefix: Put before a text to be found; likewise.
         max_tokens: How much of a text the model reads; None for what is known of it.
         batch: Texts in one request; None for what suits the embedder.
-        timeout: Seconds for one request; likewise.
         allow_remote: Addresses outside this machine that text may go to without asking.
         store: Database file to use instead of the one inside the repository.
         exclude: gitignore patterns of what is not indexed; the last one that matches decides.
         include_secrets: gitignore patterns of files to index although their names say that they hold secrets.
         kinds: Pairs of gitignore pattern and kind; the first one that matches decides.
-        raw_cells: Whether raw cells of notebooks are documents too.
         corpora: Custom corpora: pairs of a name and the files, folders and patterns that belong to it.
         origins: For each of the names above, where its value came from.
     """
@@ -118,7 +115,6 @@ def load_settings(
 
 
 def user_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """The user's settings file, whether or not it exists."""
     named = environ.get("OUTCROP_CONFIG")
     return home(named).absolute() if named else user_config_path("outcrop") / "config.toml"
 

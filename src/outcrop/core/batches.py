@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 Item = TypeVar("Item")
+
+# Passages that are written at a time, roughly.
+WRITE_CHUNKS = 10_000
+
+
+def slices(items: Sequence[Item], length: int) -> Iterator[Sequence[Item]]:
+    """Parts of a sequence, each of this length but the last."""
+    return (items[start : start + length] for start in range(0, len(items), length))
 
 
 def in_batches(sized: Iterable[tuple[Item, int]], most: int, most_items: int = 500) -> Iterator[list[Item]]:

@@ -31,10 +31,7 @@ class Mode(StrEnum):
 
 
 class Part(StrEnum):
-    """Which half of a mixed artifact (a notebook) a chunk belongs to; ``WHOLE`` for every other artifact.
-
-    A notebook's code cells and Markdown cells go to different corpora, so membership is per part.
-    """
+    """Which half of a notebook a chunk belongs to, since they go to different corpora; else ``WHOLE``."""
 
     WHOLE = ""
     CODE = "code"
@@ -73,38 +70,26 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """One entry of a source's listing: an artifact that can be read.
+    """One entry of a source's listing: an artifact that can be read."""
 
-    Attributes:
-        hash: Content address, lower-case hex: the git blob id, SHA3-256 of the bytes, or a ticket's uuid.
-        path: With ``/``; None for what has no path (tickets).
-        version: Digest of every input read for it; equals ``hash`` unless it depends on more than its own bytes.
-        transcript: Of a media manifest: the file with the asset's text. ``version`` is then ``manifest+text``.
-    """
-
-    hash: str
+    hash: str  # Content address, lower-case hex: the git blob id, SHA3-256 of the bytes, or a ticket's uuid
     kind: Kind
-    path: str | None
-    version: str
+    path: str | None  # With ``/``; None for what has no path (tickets)
+    version: str  # Digest of every input read for it; equals ``hash`` unless it depends on more than its own bytes
     size: int | None = None
+    # Of a media manifest: the file with the asset's text. ``version`` is then ``manifest+text``.
     transcript: Ref | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A small checked-in record of an asset (video, audio, imagery) that is kept somewhere else.
-
-    Attributes:
-        sha3: SHA3-256 of the asset's bytes, lower-case hex.
-        bytes: Size of the asset.
-        transcript: Path of the checked-in text, as the manifest has it.
-    """
+    """A small checked-in record of an asset (video, audio, imagery) that is kept somewhere else."""
 
     uri: str
-    sha3: str
+    sha3: str  # SHA3-256 of the asset's bytes, lower-case hex
     mime: str
     bytes: int
-    transcript: str
+    transcript: str  # Path of the checked-in text, as the manifest has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +102,7 @@ class MediaNote:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A document that was read: its entry in the listing and its text, newlines as ``\\n``.
-
-    Of a media manifest the text is that of its transcript.
-    """
+    """A document that was read, newlines as ``\\n``. Of a media manifest the text is that of its transcript."""
 
     ref: Ref
     text: str
@@ -139,17 +121,12 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Everything a source holds at one moment.
+    """Everything a source holds at one moment."""
 
-    Attributes:
-        revision: What the listing is current to; equal strings mean nothing changed.
-        refs: The artifacts, in path order. One hash may have several paths.
-        seen: Per path, the file state behind each hash that was computed from bytes; input of the next listing.
-    """
-
-    revision: str
-    refs: Sequence[Ref]
+    revision: str  # What the listing is current to; equal strings mean nothing changed
+    refs: Sequence[Ref]  # The artifacts, in path order. One hash may have several paths.
     skipped: Sequence[Skipped]
+    # Per path, the file state behind each hash that was computed from bytes; input of the next listing
     seen: Mapping[str, FileState] = field(default_factory=dict)
 
 
@@ -158,42 +135,32 @@ class Chunk:
     """A contiguous slice of one artifact: the unit that is embedded, found and cited.
 
     Offsets and lines count inside the cell for a notebook, inside what is said for a timed transcript.
-
-    Attributes:
-        seq: Ordinal within the artifact, from 0, without gaps.
-        text: Exactly ``artifact.text[start:end]``.
-        first_line: 1-based line of ``start``; ``last_line`` is that of the last character that is not a newline.
-        name: Qualified name of the definition (``Flask.run``) or heading trail (``Install > From source``), or None.
-        cell: 0-based cell number in a notebook, else None; ``cell_id`` where the notebook has one (since nbformat 4.5).
-        seconds: When it is said, from and to; None for all but timed transcripts.
     """
 
-    seq: int
-    text: str
+    seq: int  # Ordinal within the artifact, from 0, without gaps
+    text: str  # Exactly ``artifact.text[start:end]``
     start: int
     end: int
-    first_line: int
+    first_line: int  # 1-based line of ``start``; ``last_line`` is that of the last character that is not a newline
     last_line: int
+    # Qualified name of the definition (``Flask.run``) or heading trail (``Install > From source``), or None
     name: str | None = None
     part: Part = Part.WHOLE
+    # 0-based cell number in a notebook, else None; ``cell_id`` where the notebook has one (since nbformat 4.5)
     cell: int | None = None
     cell_id: str | None = None
-    seconds: tuple[float, float] | None = None
+    seconds: tuple[float, float] | None = None  # When it is said, from and to; None for all but timed transcripts
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Where vectors are comparable: one model at one length.
+    """Where vectors are comparable: one model at one length."""
 
-    ``model`` has a suffix where prefix, pooling or added context change the vectors; ``dim`` counts float32 components.
-    """
-
-    model: str
-    dim: int
+    model: str  # With a suffix where prefix, pooling or added context change the vectors
+    dim: int  # float32 components
 
     @property
     def id(self) -> str:
-        """The space in words, for messages and answers."""
         return f"{self.model}-{self.dim}"
 
 
@@ -206,27 +173,21 @@ class Collection:
 
     @property
     def name(self) -> str:
-        """``<corpus>-<modelId>-<dim>``."""
         return f"{self.corpus}-{self.space.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which chunks a query may return. Empty tuples mean no restriction.
-
-    Questions never set ``builders``, the corpora whose builds put a chunk where it is. ``imported`` includes what came
-    from a peer, which builds leave alone.
-    """
+    """Which chunks a query may return. Empty tuples mean no restriction."""
 
     corpora: tuple[str, ...] = ()
     kinds: tuple[Kind, ...] = ()
     projects: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
-    builders: tuple[str, ...] = ()
-    imported: bool = True
+    builders: tuple[str, ...] = ()  # The corpora whose builds put a chunk where it is; questions never set it
+    imported: bool = True  # With what came from a peer, which builds leave alone
 
 
-# No restriction.
 EVERYTHING = Filter()
 
 
@@ -302,18 +263,14 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a query returns: the hits, best first, and how they were found. docs/hit.md is the contract of the fields.
-
-    ``reason`` says why ``mode`` is not what was asked, or what limits it; ``space`` is None for a keyword answer.
-    """
+    """The hits of a query, best first, and how they were found. docs/hit.md is the contract of the fields."""
 
     mode: Mode
-    reason: str | None
+    reason: str | None  # Why ``mode`` is not what was asked, or what limits it
     stale: Stale | None
-    space: str | None
+    space: str | None  # None for a keyword answer
     hits: tuple[Hit, ...]
     corrected: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain JSON values."""
         return asdict(self)

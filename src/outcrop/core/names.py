@@ -11,7 +11,6 @@ _PROJECT = re.compile(r"[^\W_A-Z][\w.-]{0,63}")
 
 
 def check_project(name: str) -> str:
-    """Returns the name."""
     if not _PROJECT.fullmatch(name) or name != name.lower():
         raise UsageError(
             f"a project cannot be named {name!r}",
@@ -21,7 +20,6 @@ def check_project(name: str) -> str:
 
 
 def check_corpus(name: str) -> str:
-    """Returns the name."""
     if not _CORPUS.fullmatch(name):
         raise UsageError(
             f"a corpus cannot be named {name!r}", "Use letters, digits, dots, dashes and underscores, at most 64"

@@ -10,28 +10,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from outcrop.core import rows
 from outcrop.core.model import EVERYTHING, Artifact, FileState, Filter, Kind, Listing, Ref, Skipped, Space
 from outcrop.core.reports import CollectionStatus, ProjectStatus, SpaceStatus
-from outcrop.core.rows import (
-    DEFAULT_BUILDERS,
-    Embedded,
-    Entry,
-    InventoryRow,
-    Member,
-    Names,
-    Passage,
-    Pending,
-    Project,
-    RecordEntry,
-    Replaced,
-    ScoredChunk,
-    State,
-    StoredArtifact,
-    TransferCounts,
-    Upserted,
-    View,
-    Written,
-)
 
 if TYPE_CHECKING:
     from typing_extensions import override as override
@@ -50,15 +31,14 @@ Vector = npt.NDArray[np.float32]
 
 
 class Source(Protocol):
-    """Where artifacts come from: a folder, a git repository, a Fossil repository."""
+    """Where artifacts come from: a folder, a git or a Fossil repository. ``SourceError`` where it cannot be read."""
 
     @property
     def type(self) -> str:
         """``folder``, ``git`` or ``fossil``."""
 
     @property
-    def root(self) -> Path:
-        """The folder that paths are relative to."""
+    def root(self) -> Path: ...
 
     @property
     def project(self) -> str: ...
@@ -81,14 +61,10 @@ class Source(Protocol):
         """Where the source is now, cheaply: equal to ``Listing.revision`` when nothing changed since ``seen``."""
 
     def artifacts(self, seen: Mapping[str, FileState]) -> Listing:
-        """List everything, reading only files whose state is not in ``seen``.
-
-        Raises:
-            SourceError: The source as a whole cannot be read.
-        """
+        """List everything, reading only files whose state is not in ``seen``."""
 
     def read(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
-        """Read artifacts in bulk, one result per ref, in order. A bad one comes back as ``Skipped``, never raised.
+        """One result per ref, in order; a bad one comes back as ``Skipped``, never raised.
 
         Where the content changed since the listing, the artifact carries a ref with its true hash.
         """
@@ -96,21 +72,13 @@ class Source(Protocol):
 
 @runtime_checkable
 class Withholding(Protocol):
-    """A source whose material can be withheld from the public after it was indexed."""
+    """A source whose material can be withheld from the public later. ``SourceError`` where it cannot be read."""
 
     def withheld(self, versions: Mapping[str, str]) -> frozenset[str]:
-        """Of indexed artifacts (version by hash), those that may not be shown any more.
-
-        Raises:
-            SourceError: The source cannot be read.
-        """
+        """Of indexed artifacts (version by hash), those that may not be shown any more."""
 
     def foreign_artifacts(self, hashes: Collection[str]) -> frozenset[str]:
-        """Those artifacts that this copy of the source has never had: they are another copy's.
-
-        Raises:
-            SourceError: The source cannot be read.
-        """
+        """Those artifacts that this copy of the source has never had: they are another copy's."""
 
 
 class Embedder(Protocol):
@@ -129,17 +97,10 @@ class Embedder(Protocol):
         """Tokens that the model reads of one text, special tokens included; the rest is cut."""
 
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts to be found.
-
-        Returns:
-            float32 ``[len(texts), dim]``, L2-normalised.
-
-        Raises:
-            EmbedderError: Nothing is returned when one text fails.
-        """
+        """float32 ``[len(texts), dim]``, L2-normalised. ``EmbedderError`` as soon as one text fails."""
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        """Embed questions. Same shape and errors as :meth:`embed_passages`."""
+        """Same shape and errors as :meth:`embed_passages`."""
 
 
 class IndexState(Protocol):
@@ -152,14 +113,13 @@ class IndexState(Protocol):
     def snapshot(self) -> AbstractContextManager[None]:
         """Reads inside see one moment of the store."""
 
-    def state(self) -> State | None:
+    def state(self) -> rows.State | None:
         """The space that is searched, or None before the first build."""
 
     def seen(self) -> Mapping[str, FileState]:
         """File states of this view's last build."""
 
-    def has_members(self) -> bool:
-        """Whether any build put anything into this view."""
+    def has_members(self) -> bool: ...
 
     def revisions(self) -> Mapping[str, str]:
         """Per corpus of this view, the revision of its last complete build."""
@@ -176,26 +136,25 @@ class IndexState(Protocol):
     def skipped(self) -> Sequence[Skipped]:
         """What this view's last build left out."""
 
-    def members(self, builder: str | None = None) -> Sequence[Member]:
+    def members(self, builder: str | None = None) -> Sequence[rows.Member]:
         """What the last build of a corpus, or of each of them, put into this view."""
 
-    def known(self, project: str = "") -> Mapping[str, StoredArtifact]:
+    def known(self, project: str = "") -> Mapping[str, rows.StoredArtifact]:
         """Per hash, what is stored of the artifacts of this source, or of an imported project."""
 
     def close(self) -> None:
-        """Close the database. Closing twice is fine."""
+        """Closing twice is fine."""
 
 
 class ChunkIndex(IndexState, Protocol):
     """What a search reads: chunks, vectors and words of one view."""
 
-    def names(self) -> Names:
-        """What filters may name."""
+    def names(self) -> rows.Names: ...
 
-    def nearest(self, query: Vector, k: int, where: Filter) -> Sequence[ScoredChunk]:
+    def nearest(self, query: Vector, k: int, where: Filter) -> Sequence[rows.ScoredChunk]:
         """The chunks of the searched space nearest to the query, best first, exact."""
 
-    def keyword(self, terms: Sequence[str], k: int, where: Filter) -> Sequence[ScoredChunk]:
+    def keyword(self, terms: Sequence[str], k: int, where: Filter) -> Sequence[rows.ScoredChunk]:
         """The chunks that hold any of the terms, best first."""
 
     def defining(self, name: str, k: int, where: Filter) -> Sequence[int]:
@@ -205,24 +164,22 @@ class ChunkIndex(IndexState, Protocol):
         """Those words that no passage of these kinds (none named: any) holds, in any form."""
 
     def stems(self, beginning: str) -> Mapping[str, int]:
-        """The stems (``terms.stem``) of the keyword index that begin so, and how many passages hold each. Of every view
-        and kind: :meth:`forms` says which of them may be seen.
-        """
+        """Stems (``terms.stem``) that begin so, and how many passages hold each, of every view and kind."""
 
     def forms(self, stem: str, kinds: Sequence[Kind] = ()) -> frozenset[str]:
-        """Words of a stem, as some passages of these kinds (none named: any) have them."""
+        """Words of a stem, as some passages of these kinds (none named: any) of this view have them."""
 
     def vectors(self, ids: Sequence[int]) -> Mapping[int, Vector]:
         """Vectors of chunks in the searched space, where there are any."""
 
-    def passages(self, ids: Sequence[int], where: Filter) -> Mapping[int, Passage]:
+    def passages(self, ids: Sequence[int], where: Filter) -> Mapping[int, rows.Passage]:
         """Chunks by id; ids that are gone are missing."""
 
 
 class Inventory(IndexState, Protocol):
     """What status and catalog read: how much of what one view holds."""
 
-    def projects(self) -> Sequence[Project]:
+    def projects(self) -> Sequence[rows.Project]:
         """What was imported from peers, by name."""
 
     def project_statuses(self) -> Sequence[ProjectStatus]:
@@ -234,10 +191,9 @@ class Inventory(IndexState, Protocol):
     def artifacts(self) -> int:
         """How many artifacts belong to this view."""
 
-    def collections(self) -> Sequence[CollectionStatus]:
-        """One line a corpus of this view."""
+    def collections(self) -> Sequence[CollectionStatus]: ...
 
-    def holdings(self) -> Sequence[InventoryRow]:
+    def holdings(self) -> Sequence[rows.InventoryRow]:
         """Every artifact of this view at each of its places, with how much is stored of it."""
 
     def spaces(self) -> Sequence[SpaceStatus]:
@@ -255,80 +211,64 @@ class ChunkWriter(IndexState, Protocol):
         """Whether another program owns the database and waits for every write, so that a build writes seldom."""
 
     def writing(self) -> AbstractContextManager[None]:
-        """Be the one writer.
-
-        Raises:
-            StoreLocked: Another process is building.
-        """
+        """Be the one writer; ``StoreLocked`` while another process is."""
 
     def set_space(self, space: Space) -> None:
         """Search this space from now on. No revision counts as built any more when the space changed."""
 
-    def write(self, entries: Sequence[Entry], space: Space | None = None, view: View | None = None) -> Written:
+    def write(
+        self, entries: Sequence[rows.Entry], space: Space | None = None, view: rows.View | None = None
+    ) -> rows.Written:
         """Store artifacts with their chunks. A chunk whose digest has a vector already reuses it.
 
-        With a space it does what :meth:`set_space` does before, with a view what :meth:`replace` does at the end. In a
-        shared database it is several short transactions, each of whole artifacts, which no view names before the last.
+        With a space it first does :meth:`set_space`, with a view :meth:`replace` at the end. In a shared database it is
+        several short transactions, each of whole artifacts, which no view names before the last.
         """
 
-    def replace(self, view: View) -> Replaced:
+    def replace(self, view: rows.View) -> rows.Replaced:
         """Set what belongs to this view; drop artifacts that no view names any more. One transaction."""
 
-    def upsert(self, corpus: str, records: Sequence[RecordEntry], space: Space) -> Upserted:
-        """Write records of a caller, which every view sees and no build prunes; one of the same id is replaced.
-
-        A record that is stored word for word is left alone. From now on that space is searched.
-        """
+    def upsert(self, corpus: str, records: Sequence[rows.RecordEntry], space: Space) -> rows.Upserted:
+        """Write records of a caller, which every view sees and no build prunes, and search that space from now on."""
 
     def remove_records(self, corpus: str, ids: Sequence[str]) -> int:
-        """Remove records; returns how many of them were there."""
+        """Returns how many of them were there."""
 
-    def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[Pending]:
+    def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[rows.Digested]:
         """Distinct passages of this view that have no vector in that space, in index order."""
 
     def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
         """Which of these digests have a vector in that space already."""
 
     def add_vectors(
-        self,
-        space: Space,
-        digests: Sequence[bytes],
-        vectors: Matrix,
-        revision: str | None = None,
-        builders: Sequence[str] = DEFAULT_BUILDERS,
+        self, space: Space, digests: Sequence[bytes], vectors: Matrix, completion: rows.Completion | None = None
     ) -> None:
-        """Store a vector for every chunk that has one of these digests, in one transaction.
+        """Store vectors (float32 ``[len(digests), dim]``, L2-normalised) for every chunk with one of these digests.
 
-        Args:
-            vectors: float32 ``[len(digests), dim]``, L2-normalised.
-            revision: Also do what :meth:`finish` does, in the same transaction.
+        For a completion, in the same transaction, do what :meth:`finish` does.
         """
 
     def copy_in(
-        self, project: str, entries: Sequence[Entry], space: Space, digests: Sequence[bytes], vectors: Matrix
-    ) -> Written:
-        """Store artifacts of an imported project, with vectors where there are some; no view sees them yet.
+        self, project: str, entries: Sequence[rows.Entry], space: Space, digests: Sequence[bytes], vectors: Matrix
+    ) -> rows.Written:
+        """Store artifacts of an imported project, and vectors as :meth:`add_vectors` takes; no view sees them yet.
 
         An artifact that this project has already is replaced. Where no space is searched yet, that one is from now on.
-
-        Args:
-            digests: Of the passages that have a vector.
-            vectors: float32 ``[len(digests), dim]``, L2-normalised.
         """
 
-    def place_project(self, project: Project, members: Sequence[Member]) -> Replaced:
+    def place_project(self, project: rows.Project, members: Sequence[rows.Member]) -> rows.Replaced:
         """Set what an imported project is and what belongs to it, for every view; drop what nothing names any more."""
 
-    def remove_project(self, name: str) -> Replaced:
-        """Remove an imported project from every view. Records that name the same project stay."""
+    def remove_project(self, name: str) -> rows.Replaced:
+        """Records that name the same project stay."""
 
-    def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[Embedded]]:
+    def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[rows.Embedded]]:
         """What this view holds of each of this source's artifacts, by hash, with vectors of a space."""
 
     def normalise(self) -> tuple[int, int]:
         """Scale every stored vector to length 1. Returns how many had another length, and how many were dropped."""
 
-    def finish(self, revision: str, builders: Sequence[str] = DEFAULT_BUILDERS) -> None:
+    def finish(self, revision: str, builders: Sequence[str] = rows.DEFAULT_BUILDERS) -> None:
         """Declare what these corpora's builds put into the view complete at this revision."""
 
     def clear(self, corpus: str | None = None, space: Space | None = None) -> None:
@@ -344,51 +284,22 @@ class VectorStore(ChunkStore, Inventory, Protocol):
 
 
 class Publisher(Protocol):
-    """Shares what a build of everything indexed, and withdraws what may not be shared any more."""
+    """Shares what a build of everything indexed, and withdraws what may not be shared any more.
+
+    ``SourceError`` where the source cannot be read, ``StoreError`` where nothing can be written.
+    """
 
     def withdraw_hidden(self) -> int:
-        """Before a build: withdraw what was indexed here and may not be shown any more (private, shunned, gone).
-
-        Returns:
-            How many artifacts that were.
-
-        Raises:
-            SourceError: The source cannot be read.
-            StoreError: They cannot be withdrawn.
-        """
+        """Before a build: withdraw what may not be shown any more (private, shunned, gone). Returns how many."""
 
     def withdraw_others(self, hashes: Collection[str], space: Space) -> None:
-        """Withdraw everything but these artifacts, and but what another copy of the source has published.
+        """Withdraw everything but these artifacts and what another copy of the source has published.
 
-        Raises:
-            SourceError: The source cannot be read.
-            BlobError: The note beside the blobs is damaged.
+        ``BlobError`` where the note beside the blobs is damaged.
         """
 
-    def publish(
-        self,
-        hashes: Collection[str],
-        changed: Collection[str],
-        space: Space,
-        revision: str,
-        before: str | None,
-        has_new_vectors: bool,
-        on_start: Callable[[], None],
-    ) -> TransferCounts:
-        """Share these artifacts at a revision, and withdraw the rest. Does nothing where that is so already.
-
-        Args:
-            hashes: Everything that the build indexed.
-            changed: Those that it cut anew.
-            revision: What the index is complete at now.
-            before: What it was complete at before the build; None when that is not known.
-            has_new_vectors: Whether the build embedded anything.
-            on_start: Called before anything is written.
-
-        Raises:
-            SourceError: The source cannot be read.
-            StoreError: Nothing can be written.
-        """
+    def publish(self, outcome: rows.BuildOutcome, on_start: Callable[[], None]) -> rows.TransferCounts:
+        """Share what was indexed, withdraw the rest; ``on_start`` is called before anything is written."""
 
 
 class TransferStore(Protocol):
@@ -397,15 +308,13 @@ class TransferStore(Protocol):
     def names(self) -> frozenset[str]: ...
 
     def read(self, name: str) -> bytes | Skipped | None:
-        """One file; None when it is not there."""
+        """None when it is not there."""
 
     def read_all(self) -> Iterator[tuple[str, bytes | Skipped]]:
-        """Everything, by name, in name order. A damaged file comes back as ``Skipped``, never raised."""
+        """By name, in name order. A damaged file comes back as ``Skipped``, never raised."""
 
-    def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> TransferCounts:
+    def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> rows.TransferCounts:
         """Store files and withdraw others, by name; ``adds`` wins. What is so already is left alone.
 
-        Raises:
-            BlobError: A name that is not of the transfer store.
-            StoreError: Nothing can be written.
+        ``BlobError`` for a name that is not of the transfer store, ``StoreError`` where nothing can be written.
         """

@@ -10,86 +10,62 @@ from outcrop.core.model import Hit, Mode, Ref, Skipped
 
 @dataclass(frozen=True, slots=True)
 class CollectionStatus:
-    """One line of ``status``.
-
-    ``embedded`` counts chunks with a vector in this space, ``bytes`` text and vectors, ``kinds`` chunks per kind.
-    """
+    """One line of ``status``."""
 
     name: str
     corpus: str
     artifacts: int
     chunks: int
-    embedded: int
+    embedded: int  # Chunks with a vector in this space
     characters: int
-    bytes: int
-    kinds: Mapping[str, int]
+    bytes: int  # Text and vectors
+    kinds: Mapping[str, int]  # Chunks per kind
 
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What a build did. ``chunks`` is how many the corpus now has, ``complete`` False if the build stopped early.
-
-    Attributes:
-        embedded: Chunks that went through the model in this build, with ``characters``.
-        reused: New chunks whose vector was already there.
-        cut: Passages that were longer than the embedder reads, so that it read their beginning only.
-        shared: Transfer blobs that were written for other copies of the repository.
-    """
+    """What a build did. ``chunks`` is how many the corpus now has, ``complete`` False if the build stopped early."""
 
     revision: str
     added: int
     unchanged: int
     removed: int
     chunks: int
-    embedded: int
-    reused: int
+    embedded: int  # Chunks that went through the model in this build, with ``characters``
+    reused: int  # New chunks whose vector was already there
     characters: int
-    cut: int
+    cut: int  # Passages that were longer than the embedder reads, so that it read their beginning only
     skipped: tuple[Skipped, ...]
     seconds: float
     complete: bool
-    shared: int = 0
+    shared: int = 0  # Transfer blobs that were written for other copies of the repository
     withdrawn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did.
-
-    Attributes:
-        artifacts: Artifacts that are in the index now, with ``chunks``.
-        imported: Vectors that came from blobs.
-        missing: Chunks that no blob has a vector for; the next build embeds them.
-        stale: Blobs of artifacts that are not in the source.
-        refused: Blobs that cannot be used, and why.
-    """
+    """What an import did."""
 
     revision: str
     space: str
-    artifacts: int
+    artifacts: int  # Artifacts that are in the index now, with ``chunks``
     chunks: int
-    imported: int
-    missing: int
-    stale: int
-    refused: tuple[Skipped, ...]
+    imported: int  # Vectors that came from blobs
+    missing: int  # Chunks that no blob has a vector for; the next build embeds them
+    stale: int  # Blobs of artifacts that are not in the source
+    refused: tuple[Skipped, ...]  # Blobs that cannot be used, and why
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """An exchange of blobs with another copy of the repository.
-
-    Attributes:
-        refused: Whether it has other blobs than ours, and takes none from this user.
-        withdrawn: Blobs that it deleted, because what they belong to is gone.
-        withheld: Artifacts that were not sent, because it has not got the commits that they are in.
-    """
+    """An exchange of blobs with another copy of the repository."""
 
     sent: int
     received: int
-    refused: bool
-    withdrawn: int = 0
-    withheld: int = 0
+    refused: bool  # Whether it has other blobs than ours, and takes none from this user
+    withdrawn: int = 0  # Blobs that it deleted, because what they belong to is gone
+    withheld: int = 0  # Artifacts that were not sent, because it has not got the commits that they are in
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +81,11 @@ class ExportReport:
 
 @dataclass(frozen=True, slots=True)
 class NormaliseReport:
-    """What rewriting vectors and blobs in their present form did.
+    """What rewriting vectors and blobs in their present form did."""
 
-    Attributes:
-        vectors: Stored vectors that had another length than 1.
-        dropped: Stored vectors that had no direction at all; the next build makes them again.
-        blobs: Blobs that were rewritten; those in ``refused`` cannot be read and are left as they are.
-    """
-
-    vectors: int
-    dropped: int
-    blobs: int
+    vectors: int  # Stored vectors that had another length than 1
+    dropped: int  # Stored vectors that had no direction at all; the next build makes them again
+    blobs: int  # Blobs that were rewritten; those in ``refused`` cannot be read and are left as they are
     unchanged: int
     refused: tuple[Skipped, ...]
     seconds: float
@@ -137,36 +107,24 @@ class UpsertReport:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a build is; sent a few times a second at most.
+    """How far a build is; sent a few times a second at most."""
 
-    Attributes:
-        phase: ``listing``, ``chunking``, ``embedding`` or ``writing``.
-        total: 0 while unknown.
-        characters: Characters that went through this phase so far.
-    """
-
-    phase: str
+    phase: str  # ``listing``, ``chunking``, ``embedding`` or ``writing``
     done: int
-    total: int
-    characters: int = 0
+    total: int  # 0 while unknown
+    characters: int = 0  # Characters that went through this phase so far
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a build would do: ``index --dry-run``.
+    """What a build would do: ``index --dry-run``."""
 
-    Attributes:
-        artifacts: Everything that would be in the index; ``new`` of them are not yet, or changed.
-        texts: Passages that would go through the embedder, with ``characters``; known texts are not counted.
-        address: Where the text would go; None when it stays on this machine.
-    """
-
-    artifacts: tuple[Ref, ...]
+    artifacts: tuple[Ref, ...]  # Everything that would be in the index; ``new`` of them are not yet, or changed
     new: int
-    texts: int
+    texts: int  # Passages that would go through the embedder, with ``characters``; known texts are not counted
     characters: int
     space: str
-    address: str | None
+    address: str | None  # Where the text would go; None when it stays on this machine
     skipped: tuple[Skipped, ...]
 
 
@@ -181,61 +139,40 @@ class SpaceStatus:
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """A running ``outcrop watch``, as it last described itself. Times are seconds since the epoch.
-
-    Attributes:
-        how: How it learns of changes.
-        state: ``watching``, ``updating``, or ``waiting`` after something failed.
-        reason: What failed, or why it does not learn of changes by events; None when all is well.
-        updated: When it last updated the index; None when it has not yet.
-    """
+    """A running ``outcrop watch``, as it last described itself. Times are seconds since the epoch."""
 
     process: int
     since: float
-    how: str
-    state: str
-    reason: str | None = None
+    how: str  # How it learns of changes
+    state: str  # ``watching``, ``updating``, or ``waiting`` after something failed
+    reason: str | None = None  # What failed, or why it does not learn of changes by events; None when all is well
     retry: float | None = None
-    updated: float | None = None
+    updated: float | None = None  # When it last updated the index; None when it has not yet
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectReport:
-    """What importing a project, or reading its peer again, did.
-
-    Attributes:
-        type: ``fossil``, ``git``, ``folder``, ``blobs`` or ``python``.
-        item: The package, of ``python``.
-        artifacts: Artifacts that it has now, with ``chunks``; ``added`` of them are new or changed.
-        embedded: Passages that went through the model; always 0 for a peer with an index of its own.
-        replaced: The project that it replaced, an older version of the same package; empty for none.
-    """
+    """What importing a project, or reading its peer again, did."""
 
     name: str
     type: str
     peer: str
     item: str
-    artifacts: int
+    artifacts: int  # Artifacts that it has now, with ``chunks``; ``added`` of them are new or changed
     chunks: int
     added: int
     unchanged: int
     removed: int
-    embedded: int
+    embedded: int  # Passages that went through the model; always 0 for a peer with an index of its own
     reused: int
-    replaced: str
+    replaced: str  # The project that it replaced, an older version of the same package; empty for none
     skipped: tuple[Skipped, ...]
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectStatus:
-    """One imported project. The first fields are those of :class:`outcrop.core.rows.Project`.
-
-    Attributes:
-        embedded: How many of its chunks have a vector in the space that is searched.
-        current: Whether it has all that its peer has now; None where the peer was not asked.
-        reason: Why it is not current, or cannot be updated; None when all is well.
-    """
+    """One imported project. The first fields are those of :class:`outcrop.core.rows.Project`."""
 
     name: str
     type: str
@@ -245,26 +182,16 @@ class ProjectStatus:
     paths: tuple[str, ...]
     artifacts: int
     chunks: int
-    embedded: int
+    embedded: int  # How many of its chunks have a vector in the space that is searched
     space: str
     imported: float
-    current: bool | None = None
-    reason: str | None = None
+    current: bool | None = None  # Whether it has all that its peer has now; None where the peer was not asked
+    reason: str | None = None  # Why it is not current, or cannot be updated; None when all is well
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is indexed, where, and how current it is.
-
-    Attributes:
-        revision: What the index is current to, None when it was never completed.
-        current: What the source is at now.
-        complete: Share of chunks that have a vector in the space that is searched, 0 to 1.
-        writer: Whether another process is building right now.
-        space: The space that search scans, None without an index; ``embedder`` is the configured one.
-        address: Where the configured embedder sends text, None when it sends none.
-        projects: What was imported from peers, which were not asked.
-    """
+    """What is indexed, where, and how current it is."""
 
     source: str
     root: str
@@ -272,36 +199,29 @@ class Status:
     store: str
     exists: bool
     bytes: int
-    revision: str | None
-    current: str
+    revision: str | None  # What the index is current to, None when it was never completed
+    current: str  # What the source is at now
     stale: bool
-    complete: float
-    writer: bool
-    space: str | None
+    complete: float  # Share of chunks that have a vector in the space that is searched, 0 to 1
+    writer: bool  # Whether another process is building right now
+    space: str | None  # The space that search scans, None without an index; ``embedder`` is the configured one
     embedder: str
-    address: str | None
+    address: str | None  # Where the configured embedder sends text, None when it sends none
     collections: tuple[CollectionStatus, ...]
     spaces: tuple[SpaceStatus, ...]
     skipped: tuple[Skipped, ...]
     watcher: Watcher | None = None
-    projects: tuple[ProjectStatus, ...] = ()
+    projects: tuple[ProjectStatus, ...] = ()  # What was imported from peers, which were not asked
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What goes before an agent's turn.
+    """What goes before an agent's turn."""
 
-    Attributes:
-        text: The block; empty where no passage bears on the prompt.
-        tokens: Its length as the bundled tokenizer counts.
-        reason: Why ``mode`` is not ``hybrid``.
-        hits: The passages, in the order of the block.
-    """
-
-    text: str
-    tokens: int
+    text: str  # The block; empty where no passage bears on the prompt
+    tokens: int  # Its length as the bundled tokenizer counts
     mode: Mode | None
-    reason: str | None
+    reason: str | None  # Why ``mode`` is not ``hybrid``
     hits: tuple[Hit, ...]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,35 +19,25 @@ IMPORTED = "@"
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One artifact (or one part of it) belonging to a corpus at one path.
-
-    ``builder`` is the corpus whose build put it there; only that build prunes it. ``kind`` is what it counts as there.
-    """
+    """One artifact (or one part of it) belonging to a corpus at one path."""
 
     corpus: str
-    builder: str
+    builder: str  # The corpus whose build put it there; only that build prunes it
     hash: str
     part: Part
     path: str | None
-    kind: Kind
+    kind: Kind  # What it counts as there
 
 
 @dataclass(frozen=True, slots=True)
 class StoredArtifact:
-    """What the store keeps of one artifact.
+    """What the store keeps of one artifact."""
 
-    Attributes:
-        version: ``Ref.version`` when it was read.
-        recipe: Chunker version and format that cut it; under another recipe it is cut again.
-        skip: Why nothing of it is indexed, or None; ``detail`` says more.
-        parts: The parts its chunks have.
-    """
-
-    version: str
-    recipe: str
-    skip: SkipReason | None
+    version: str  # ``Ref.version`` when it was read
+    recipe: str  # Chunker version and format that cut it; under another recipe it is cut again
+    skip: SkipReason | None  # Why nothing of it is indexed, or None; ``detail`` says more
     detail: str
-    parts: frozenset[Part]
+    parts: frozenset[Part]  # The parts its chunks have
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +72,7 @@ class RecordEntry:
 
 @dataclass(frozen=True, slots=True)
 class Upserted:
-    """What writing records did: how many are new, had another content, or were equal; and new chunks that took over a
-    vector.
-    """
+    """How many records are new, had another content, or were equal; and new chunks that took over a vector."""
 
     added: int
     changed: int
@@ -94,24 +82,33 @@ class Upserted:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Everything one build says about what belongs where; replaces what these ``builders`` said before.
-
-    ``seen`` is for the next listing; ``worktrees`` are all views that still exist, the members of others are dropped.
-    """
+    """Everything one build says about what belongs where; replaces what these ``builders`` said before."""
 
     builders: Sequence[str]
     members: Sequence[Member]
-    seen: Mapping[str, FileState]
+    seen: Mapping[str, FileState]  # For the next listing
     skipped: Sequence[Skipped]
-    worktrees: frozenset[str]
+    worktrees: frozenset[str]  # All views that still exist; the members of others are dropped
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
-    """A distinct passage without a vector: its digest, and one chunk that has it."""
+class Completion:
+    """What these builders' corpora are complete at in this view."""
 
-    digest: bytes
-    chunk: Chunk
+    revision: str
+    builders: Sequence[str] = DEFAULT_BUILDERS
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOutcome:
+    """What a build of everything did, for those who share it."""
+
+    hashes: Collection[str]
+    changed: Collection[str]  # Those of them that it cut anew
+    space: Space
+    revision: str
+    before: str | None  # What the index was complete at before the build; None when that is not known
+    has_new_vectors: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,24 +129,17 @@ class ScoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A stored chunk as an answer needs it.
-
-    Attributes:
-        kind: Kind at the first path that the filter lets through.
-        paths: Paths that it has in this view, the ones that pass the filter first.
-        chunk: The chunk itself; ``start`` and ``end`` are 0, since the store does not keep them.
-        siblings: How many chunks the artifact has, this one included.
-        version: ``Ref.version`` when its artifact was read; None where no listing of this source named it.
-    """
+    """A stored chunk as an answer needs it."""
 
     id: int
     hash: str
     project: str
-    kind: Kind
-    paths: tuple[str, ...]
+    kind: Kind  # Kind at the first path that the filter lets through
+    paths: tuple[str, ...]  # Paths that it has in this view, the ones that pass the filter first
     corpora: tuple[str, ...]
     chunk: Chunk
-    siblings: int
+    siblings: int  # How many chunks the artifact has, this one included
+    # ``Ref.version`` when its artifact was read; None where no listing of this source named it
     version: str | None = None
     record: RecordNote | None = None
     media: MediaNote | None = None
@@ -157,13 +147,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class InventoryRow:
-    """What is stored of one artifact (or one part of it) at one of its paths in a view.
-
-    Attributes:
-        version: ``Ref.version`` when it was read; None where no listing of this source named it.
-        embedded: How many of its chunks have a vector in the scanned space.
-        characters: Length of their texts; ``bytes`` the same in UTF-8, vectors not counted.
-    """
+    """What is stored of one artifact (or one part of it) at one of its paths in a view."""
 
     corpus: str
     builder: str
@@ -172,10 +156,10 @@ class InventoryRow:
     path: str | None
     hash: str
     part: Part
-    version: str | None
+    version: str | None  # ``Ref.version`` when it was read; None where no listing of this source named it
     chunks: int
-    embedded: int
-    characters: int
+    embedded: int  # How many of its chunks have a vector in the scanned space
+    characters: int  # Length of their texts; ``bytes`` the same in UTF-8, vectors not counted
     bytes: int
 
 
@@ -206,11 +190,9 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Embedded:
+class Embedded(Digested):
     """A stored chunk as the transfer store takes it; ``vector`` is float32 ``[dim]``, L2-normalised, or None."""
 
-    chunk: Chunk
-    digest: bytes
     vector: npt.NDArray[np.float32] | None
     media: MediaNote | None = None
 
@@ -225,25 +207,17 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Where an imported project came from, and how.
-
-    Attributes:
-        type: What the peer is: ``fossil``, ``git``, ``folder``, ``blobs``, or ``python`` for an installed package.
-        peer: Absolute path of the peer; for a package, that of the interpreter, and ``item`` is its name.
-        kind: What all of it counts as here; None for what it counts as there.
-        paths: Patterns of the paths that were wanted; empty for all.
-        imported: When it was last read, in seconds since the epoch.
-    """
+    """Where an imported project came from, and how."""
 
     name: str
-    type: str
-    peer: str
+    type: str  # What the peer is: ``fossil``, ``git``, ``folder``, ``blobs``, or ``python`` for an installed package
+    peer: str  # Absolute path of the peer; for a package, that of the interpreter, and ``item`` is its name
     item: str
-    kind: Kind | None
-    paths: tuple[str, ...]
+    kind: Kind | None  # What all of it counts as here; None for what it counts as there
+    paths: tuple[str, ...]  # Patterns of the paths that were wanted; empty for all
     revision: str
     space: Space
-    imported: float
+    imported: float  # When it was last read, in seconds since the epoch
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,21 +42,15 @@ _BRANCHES = ("str", "list[str]", "[key]")
 
 @dataclass(frozen=True)
 class Operation:
-    """A function that callers name. Its keyword-only parameters are the arguments, its docstring the documentation.
-
-    Attributes:
-        result: The dataclass that it answers with, where that is described.
-        title: Its name for people.
-    """
+    """A function that callers name. Its keyword-only parameters are the arguments, its docstring the documentation."""
 
     name: str
     function: Callable[..., Any]
-    result: Any = None
+    result: Any = None  # The dataclass that it answers with, where that is described
     title: str = ""
 
     @property
     def documentation(self) -> str:
-        """The docstring on one line."""
         return " ".join((self.function.__doc__ or "").split())
 
     @property
@@ -76,7 +70,6 @@ class Operation:
 
     @cached_property
     def schema(self) -> Schema:
-        """JSON Schema of the arguments."""
         made = self._arguments.model_json_schema()
         return {"required": [], **_tidy(made, made.get("$defs", {}))}
 
@@ -96,7 +89,6 @@ class Operation:
         return {name: getattr(made, name) for name in self._arguments.model_fields}
 
     def run(self, *context: Any, arguments: Mapping[str, Any]) -> Any:
-        """Call the function with what it works on and checked arguments."""
         return self.function(*context, **self.check(arguments))
 
     def _refusal(self, error: ValidationError) -> UsageError:
@@ -139,7 +131,6 @@ def _path(location: Iterable[int | str]) -> str:
 
 
 def _inside(schema: Schema, location: Iterable[int | str]) -> Schema:
-    """The properties of the object at a location."""
     for part in location:
         schema = schema["items"] if isinstance(part, int) else schema["properties"][part]
     return cast("Schema", schema["properties"])
@@ -165,12 +156,7 @@ def describe_result(operation: Operation, components: dict[str, Schema]) -> Sche
 
 
 def _tidy(node: Any, definitions: Schema, *, is_result: bool = False, is_closed: bool = False) -> Any:
-    """A schema of pydantic in fewer words: without titles and null defaults, definitions in their places.
-
-    Args:
-        is_result: Every field of an object is there.
-        is_closed: No other is.
-    """
+    """A schema of pydantic in fewer words: without titles and null defaults, definitions in their places."""
     if isinstance(node, list):
         return [_tidy(each, definitions, is_result=is_result, is_closed=is_closed) for each in node]
     if not isinstance(node, dict):

@@ -26,13 +26,7 @@ class ErrorClasses:
 
 @contextmanager
 def translated(what: str, classes: ErrorClasses, repair: str) -> Iterator[None]:
-    """Turn SQLite's errors into ours.
-
-    Args:
-        what: What the database is, with its path.
-        classes: The errors to raise.
-        repair: What to do where it is damaged.
-    """
+    """Turn SQLite's errors on ``what`` (a database, with its path) into ours; ``repair`` is for a damaged one."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -40,7 +34,6 @@ def translated(what: str, classes: ErrorClasses, repair: str) -> Iterator[None]:
 
 
 def is_locked(error: sqlite3.Error) -> bool:
-    """Whether another program's transaction is in the way."""
     return _code(error) in _LOCKED
 
 

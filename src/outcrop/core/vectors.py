@@ -15,13 +15,9 @@ ON_DISK = np.dtype("<f4")
 
 
 def normalise(matrix: npt.ArrayLike) -> Matrix:
-    """Scale every row of real numbers ``[n, dim]`` to length 1; n may be 0.
+    """Scale every row of finite real numbers ``[n, dim]`` to length 1 within 1e-6: float32, a new array.
 
-    Returns:
-        float32 ``[n, dim]``, a new array, each row's L2 norm within 1e-6 of 1.
-
-    Raises:
-        BadEmbedding: Not rows of finite real numbers, or a row of zeros.
+    ``BadEmbedding`` for anything else, and for a row of zeros.
     """
     try:
         given = np.asarray(matrix)
@@ -55,11 +51,7 @@ def from_bytes(data: bytes, dim: int) -> Vector:
 
 
 def stack(blobs: Sequence[bytes], dim: int) -> Matrix:
-    """Stored vectors of ``dim`` components as one matrix; the bytes are copied once.
-
-    Returns:
-        float32 ``[n, dim]`` in the machine's byte order, C-contiguous, writable.
-    """
+    """Stored vectors of ``dim`` components as one matrix: float32 ``[n, dim]``, C-contiguous, writable, copied once."""
     width = dim * ON_DISK.itemsize
     if set(map(len, blobs)) - {width}:
         row = next(row for row, blob in enumerate(blobs) if len(blob) != width)

@@ -1,4 +1,4 @@
-"""What embedders that run a model in this process share: it is loaded once, when the first text arrives."""
+"""What embedders share."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ from outcrop.embedders.known_models import EmbeddingPlan
 from outcrop.errors import DimensionMismatch
 
 
-class InProcessEmbedder(Embedder, ABC):
-    """Implements the ``Embedder`` port, except for loading and running the model."""
+class PlannedEmbedder(Embedder, ABC):
+    """Implements the ``Embedder`` port, except for embedding, for one that stays in this process."""
 
     def __init__(self, plan: EmbeddingPlan) -> None:
         self._plan = plan
-        self._model: Any = None
-        self._loading = Lock()
 
     @property
     @override
@@ -32,7 +30,7 @@ class InProcessEmbedder(Embedder, ABC):
 
     @property
     @override
-    def address(self) -> None:
+    def address(self) -> str | None:
         return None
 
     @property
@@ -40,12 +38,20 @@ class InProcessEmbedder(Embedder, ABC):
     def max_tokens(self) -> int:
         return self._plan.profile.max_tokens
 
+
+class InProcessEmbedder(PlannedEmbedder):
+    """Loads a model once, when the first text arrives."""
+
+    def __init__(self, plan: EmbeddingPlan) -> None:
+        super().__init__(plan)
+        self._model: Any = None
+        self._loading = Lock()
+
     @property
     def loaded(self) -> bool:
         return self._model is not None
 
     def load(self) -> Any:
-        """Load the model now, unless it is loaded."""
         with self._loading:
             if self._model is None:
                 self._model = self._open()

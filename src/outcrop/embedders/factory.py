@@ -42,10 +42,8 @@ def make_embedder(settings: Settings, consent: Consent | None = None) -> Embedde
 
 def _make_custom(settings: Settings) -> Embedder:
     """An embedder whose model the user keeps on this machine, or has a package fetch."""
-    from outcrop.embedders.known_models import ModelOptions
     from outcrop.embedders.model_folder import is_path
 
-    options = ModelOptions.from_settings(settings)
     model = settings.model
     if model is None:
         raise BadConfig(
@@ -54,11 +52,11 @@ def _make_custom(settings: Settings) -> Embedder:
     if settings.embedder == "sentence-transformers":
         from outcrop.embedders.sentence_transformers import SentenceTransformersEmbedder
 
-        return SentenceTransformersEmbedder(model, options)
+        return SentenceTransformersEmbedder(model, settings)
     if settings.embedder == "model2vec":
         from outcrop.embedders.model2vec import Model2VecEmbedder
 
-        return Model2VecEmbedder(model, options)
+        return Model2VecEmbedder(model, settings)
     if not is_path(model):
         from outcrop.embedders.local.embedder import MODEL
 
@@ -66,7 +64,7 @@ def _make_custom(settings: Settings) -> Embedder:
         raise BadConfig(f"the local embedder has no model {model!r}", fix)
     from outcrop.embedders.onnx_folder import FolderEmbedder
 
-    return FolderEmbedder(model, options)
+    return FolderEmbedder(model, settings)
 
 
 def is_model(settings: Settings) -> bool:

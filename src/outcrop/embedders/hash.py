@@ -16,8 +16,10 @@ from math import log
 import numpy as np
 
 from outcrop.core.model import Space
-from outcrop.core.protocols import Embedder, Matrix, override
+from outcrop.core.protocols import Matrix, override
 from outcrop.core.vectors import normalise
+from outcrop.embedders.base import PlannedEmbedder
+from outcrop.embedders.known_models import EmbeddingPlan, ModelProfile
 from outcrop.text import terms
 
 DEFAULT_DIM = 768
@@ -26,33 +28,19 @@ DEFAULT_DIM = 768
 MODEL = "hash" if terms.VERSION == 1 else f"hash-{terms.VERSION}"
 
 
-class HashEmbedder(Embedder):
+class HashEmbedder(PlannedEmbedder):
     """Implements the ``Embedder`` port. The same text gives the same vector on every machine."""
 
     def __init__(self, dim: int = DEFAULT_DIM) -> None:
         if dim < 1:
             raise ValueError(f"dim must be at least 1, not {dim}")
         # The store distinguishes spaces by the model's name alone, so an unusual length is part of it.
-        self._space = Space(MODEL if dim == DEFAULT_DIM else f"{MODEL}-{dim}", dim)
-
-    @property
-    @override
-    def space(self) -> Space:
-        return self._space
-
-    @property
-    @override
-    def address(self) -> None:
-        return None
-
-    @property
-    @override
-    def max_tokens(self) -> int:
-        return sys.maxsize
+        space = Space(MODEL if dim == DEFAULT_DIM else f"{MODEL}-{dim}", dim)
+        super().__init__(EmbeddingPlan(space, ModelProfile(max_tokens=sys.maxsize), None))
 
     @override
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        dim = self._space.dim
+        dim = self.space.dim
         sums = np.zeros((len(texts), dim), np.float64)
         for row, text in zip(sums, texts, strict=True):
             for term, count in Counter(_terms(text)).items():

@@ -67,30 +67,6 @@ _KNOWN: tuple[tuple[str, ModelProfile], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class ModelOptions:
-    """What the user sets; None for what is known of the model and suits the server. An empty prefix means none."""
-
-    dim: int | None = None
-    query_prefix: str | None = None
-    passage_prefix: str | None = None
-    max_tokens: int | None = None
-    # Texts in one request, and seconds that one request may take.
-    batch: int | None = None
-    seconds: float | None = None
-
-    @classmethod
-    def from_settings(cls, settings: Settings) -> ModelOptions:
-        return cls(
-            dim=settings.dim,
-            query_prefix=settings.query_prefix,
-            passage_prefix=settings.passage_prefix,
-            max_tokens=settings.max_tokens,
-            batch=settings.batch,
-            seconds=settings.timeout,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class EmbeddingPlan:
     """A profile with the user's options, and the space that results."""
 
@@ -101,12 +77,12 @@ class EmbeddingPlan:
     ask_dim: int | None
 
 
-def plan(model: str, options: ModelOptions) -> EmbeddingPlan:
+def plan(model: str, options: Settings) -> EmbeddingPlan:
     model = model.removesuffix(":latest")
     return plan_from_profile(model, find_profile(model), options)
 
 
-def plan_from_profile(model: str, standard: ModelProfile, options: ModelOptions) -> EmbeddingPlan:
+def plan_from_profile(model: str, standard: ModelProfile, options: Settings) -> EmbeddingPlan:
     own = standard.dim or options.dim
     if own is None:
         raise BadConfig(

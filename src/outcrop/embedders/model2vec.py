@@ -6,10 +6,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from outcrop.config.settings import Settings
 from outcrop.core.protocols import Matrix, override
 from outcrop.embedders import known_models, model_folder
 from outcrop.embedders.base import InProcessEmbedder
-from outcrop.embedders.known_models import ModelOptions, ModelProfile
+from outcrop.embedders.known_models import ModelProfile
 from outcrop.embedders.truncate import sanitize
 from outcrop.errors import EmbedderError, EmbedderUnavailable
 
@@ -20,7 +21,7 @@ class Model2VecEmbedder(InProcessEmbedder):
     ``model`` is the path of a folder, or a name that the package fetches; ``options.dim`` is needed for a name.
     """
 
-    def __init__(self, model: str, options: ModelOptions) -> None:
+    def __init__(self, model: str, options: Settings) -> None:
         self._source, model_id, dim = model, model, None
         if model_folder.is_path(model):
             folder = model_folder.read_model_folder(model)

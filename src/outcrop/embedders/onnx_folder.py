@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from outcrop.config.settings import Settings
 from outcrop.core.protocols import Vector, override
 from outcrop.embedders import model_folder
 from outcrop.embedders.base import InProcessEmbedder
-from outcrop.embedders.known_models import ModelOptions, plan_from_profile
+from outcrop.embedders.known_models import plan_from_profile
 from outcrop.embedders.local.parallel import map_threaded, usable_cpus
 from outcrop.embedders.local.session import Session
 from outcrop.embedders.truncate import sanitize
@@ -26,17 +26,10 @@ OUTPUTS = ("sentence_embedding", "last_hidden_state", "token_embeddings")
 Tokenize = Callable[[str], Sequence[int]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
-    session: Session
-    tokenize: Tokenize
-    output: str | None
-
-
 class FolderEmbedder(InProcessEmbedder):
     """Implements the ``Embedder`` port."""
 
-    def __init__(self, model: str, options: ModelOptions) -> None:
+    def __init__(self, model: str, options: Settings) -> None:
         self._folder = model_folder.read_model_folder(model)
         if self._folder.graph is None:
             raise BadConfig(
@@ -52,7 +45,7 @@ class FolderEmbedder(InProcessEmbedder):
         super().__init__(plan_from_profile(self._folder.id, self._folder.profile, options))
 
     @override
-    def _open(self) -> _Model:
+    def _open(self) -> Callable[[str], Vector]:
         session = Session(self._graph, "Export it again.")
         unknown = set(session.inputs) - INPUTS
         if unknown:
@@ -61,14 +54,12 @@ class FolderEmbedder(InProcessEmbedder):
                 "Export it for the task feature-extraction.",
             )
         output = next((name for name in OUTPUTS if name in session.outputs), None)
-        return _Model(session, self._open_tokenizer(), output)
+        tokenize = self._open_tokenizer()
+        return lambda text: self._pool(session.run(tokenize(text), output))
 
     @override
-    def _encode(self, model: _Model, texts: Sequence[str], prefix: str) -> list[Vector]:
-        def embed(text: str) -> Vector:
-            return self._pool(model.session.run(model.tokenize(prefix + sanitize(text)), model.output))
-
-        return map_threaded(embed, texts, usable_cpus())
+    def _encode(self, model: Callable[[str], Vector], texts: Sequence[str], prefix: str) -> list[Vector]:
+        return map_threaded(lambda text: model(prefix + sanitize(text)), texts, usable_cpus())
 
     def _pool(self, states: Vector) -> Vector:
         if states.ndim == 1:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from outcrop.config.settings import Settings
 from outcrop.core.protocols import Matrix, override
 from outcrop.embedders import known_models, model_folder
 from outcrop.embedders.base import InProcessEmbedder
-from outcrop.embedders.known_models import ModelOptions
 from outcrop.embedders.truncate import sanitize
 from outcrop.errors import EmbedderError, EmbedderUnavailable
 
@@ -23,7 +23,7 @@ class SentenceTransformersEmbedder(InProcessEmbedder):
     name.
     """
 
-    def __init__(self, model: str, options: ModelOptions) -> None:
+    def __init__(self, model: str, options: Settings) -> None:
         self._source = model
         if model_folder.is_path(model):
             folder = model_folder.read_model_folder(model)

@@ -48,22 +48,17 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How much better one system is than another, question by question.
+    """How much better one system is than another, question by question."""
 
-    Attributes:
-        interval: Mean difference; above 0 the first one is better.
-    """
-
-    interval: Interval
+    interval: Interval  # Mean difference; above 0 the first one is better
     verdict: Verdict
 
 
 def interval(values: Sequence[float], groups: Sequence[Hashable] | None = None) -> Interval:
     """The mean of some scores and its bootstrap interval.
 
-    Args:
-        groups: The group (a repository) of each question: groups are then drawn first, and questions within each, so
-            that the interval says what to expect of other groups. None for one level.
+    Where each question has a group (a repository), groups are drawn first, and questions within each, so that the
+    interval says what to expect of other groups.
     """
     array = np.asarray(values, np.float64)
     if not array.size:
@@ -89,11 +84,7 @@ def interval(values: Sequence[float], groups: Sequence[Hashable] | None = None) 
 
 
 def difference(one: Sequence[float], other: Sequence[float], groups: Sequence[Hashable] | None = None) -> Difference:
-    """By how much one system is better than another on the same questions, in the same order.
-
-    Args:
-        groups: As for :func:`interval`.
-    """
+    """By how much one system is better than another on the same questions, in the same order."""
     if len(one) != len(other):
         raise ValueError(f"{len(one)} values and {len(other)} are no pairs")
     gaps = np.subtract(np.asarray(one, np.float64), np.asarray(other, np.float64))

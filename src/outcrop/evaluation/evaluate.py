@@ -1,8 +1,6 @@
-"""How well an index answers questions whose answers are known: by each mode, and with each embedder, side by side.
+"""How well an index answers questions whose answers are known: by each mode and embedder, through the shipped search.
 
-Questions are asked through the shipped search. What comes back is turned into a ranking of what was judged: of files,
-or, for a question with a judged passage, of passages. A label that the index does not hold cannot be found by any
-ranking, so it is reported and does not count.
+A label that the index does not hold cannot be found by any ranking, so it is reported and does not count.
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from typing import TypedDict
 
 from outcrop.core.model import EVERYTHING, Answer, Filter, Hit, Mode
 from outcrop.core.protocols import Embedder, Source, Vector, VectorStore
@@ -48,15 +45,11 @@ Report = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedEmbedder:
-    """An embedder to measure.
-
-    Attributes:
-        clone: Gives a store of the same passages to be embedded and thrown away; None where the index itself has its
-            vectors.
-    """
+    """An embedder to measure."""
 
     name: str
     embedder: Embedder
+    # Gives a store of the same passages to be embedded and thrown away; None where the index itself has its vectors
     clone: Callable[[], VectorStore] | None = None
 
 
@@ -73,17 +66,19 @@ class _Task:
         return any(target.is_passage for target in self.targets)
 
 
-class _Scored(TypedDict):
-    """The part of an evaluation that comes from scores."""
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What is the same for every row."""
 
-    rows: tuple[ResultRow, ...]
-    questions: tuple[AskedQuestion, ...]
+    tasks: Sequence[_Task]
+    source: Source
+    own: Collection[str]
+    progress: Report
 
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """One row before it is compared: per task a ranking of documents, the first hit, and whether hits were
-    passed over."""
+    """One row before it is compared: per task a ranking and the first hit, and whether hits were passed over."""
 
     candidate: EvaluatedEmbedder | None
     mode: Mode
@@ -105,9 +100,7 @@ def evaluate(
 ) -> Evaluation:
     """Ask every question in every mode with every embedder, and score the answers.
 
-    Args:
-        refs: Its passages that a filter lets through.
-        own: Paths of the judged files themselves: where they are indexed, they hold every question word for word.
+    ``own`` are paths of the judged files themselves: where they are indexed, they hold every question word for word.
     """
     metrics.require()
     tasks, missing, left_out = _prepare(judged, source, store, refs, texts)
@@ -117,6 +110,7 @@ def evaluate(
             + (f", such as {missing[0].label}" if missing else ""),
             "Paths start at the root of what is indexed; outcrop search --json shows them",
         )
+    run = _Run(tasks, source, own, progress)
     staleness = StalenessCheck(store, source)
     measured: list[_Measured] = []
     embedded: list[EmbeddingCost] = []
@@ -124,18 +118,19 @@ def evaluate(
     by_meaning = [mode for mode in modes if mode is not Mode.KEYWORD]
     for candidate in embedders if by_meaning else ():
         try:
-            measured += _measure(candidate, by_meaning, tasks, source, store, own, embedded, progress)
+            measured += _measure(run, candidate, by_meaning, store, embedded)
         except EmbedderError as error:
             failures.append(FailedEmbedder(candidate.name, str(error)))
     if Mode.KEYWORD in modes:
         # Words need no embedder; this one is not asked.
-        asked = _ask(tasks, Mode.KEYWORD, None, embedders[0].embedder, source, store, own, progress)
-        measured.append(replace(asked, candidate=None))
+        measured.append(_ask(run, Mode.KEYWORD, None, embedders[0].embedder, store))
+    rows, questions = _scored(measured, tasks)
     return Evaluation(
         file=str(judged.file),
         by_file=sum(not task.by_passage for task in tasks),
         by_passage=sum(task.by_passage for task in tasks),
-        **_scored(measured, tasks),
+        rows=tuple(rows),
+        questions=tuple(questions),
         missing=tuple(missing),
         left_out=tuple(left_out),
         without_answer=judged.without_answer,
@@ -181,14 +176,11 @@ def _prepare(
 
 
 def _measure(
+    run: _Run,
     candidate: EvaluatedEmbedder,
     modes: Sequence[Mode],
-    tasks: Sequence[_Task],
-    source: Source,
     store: VectorStore,
-    own: Collection[str],
     embedded: list[EmbeddingCost],
-    progress: Report,
 ) -> list[_Measured]:
     """The rows of one embedder; what had to be embedded for them is added to ``embedded``."""
     embedder = candidate.embedder
@@ -197,45 +189,36 @@ def _measure(
             store = stack.enter_context(closing(candidate.clone()))
             started = time.perf_counter()
             store.set_space(embedder.space)
-            counts = build.embed_pending(store, embedder, progress, EVERYTHING)
+            counts = build.embed_pending(store, embedder, run.progress, EVERYTHING)
             seconds = time.perf_counter() - started
             embedded.append(EmbeddingCost(candidate.name, counts.embedded, counts.characters, seconds))
         done, chunks = store.progress(embedder.space)
         if done < chunks:
             raise IndexMissing(f"only {done:,} of {chunks:,} passages are embedded", "Run: outcrop index")
-        queries = [task.judgement.query for task in tasks]
+        queries = [task.judgement.query for task in run.tasks]
         vectors: list[Vector] = []
         for start in range(0, len(queries), QUESTIONS_AT_ONCE):
             vectors += list(embedder.embed_queries(queries[start : start + QUESTIONS_AT_ONCE]))
-        asked = [_ask(tasks, mode, vectors, embedder, source, store, own, progress) for mode in modes]
+        asked = [_ask(run, mode, vectors, embedder, store) for mode in modes]
     return [replace(each, candidate=candidate) for each in asked]
 
 
-def _ask(
-    tasks: Sequence[_Task],
-    mode: Mode,
-    vectors: Sequence[Vector] | None,
-    embedder: Embedder,
-    source: Source,
-    store: VectorStore,
-    own: Collection[str],
-    progress: Report,
-) -> _Measured:
+def _ask(run: _Run, mode: Mode, vectors: Sequence[Vector] | None, embedder: Embedder, store: VectorStore) -> _Measured:
     measured = _Measured(None, mode, [], [], False)
     passed = False
-    for at, task in enumerate(tasks):
-        progress(Progress("asking", at, len(tasks)))
+    for at, task in enumerate(run.tasks):
+        run.progress(Progress("asking", at, len(run.tasks)))
         vector = None if vectors is None else vectors[at]
         asked = parse(task.judgement.query, mode, HITS, task.filter, vector=vector)
-        answer = search(asked, store, source, embedder, _no_index)
+        answer = search(asked, store, run.source, embedder, _no_index)
         if answer.mode is not mode:
             # Another mode's hits under this one's name would be the one thing that a measurement must not show.
             raise EmbedderError(f"question {task.judgement.id!r} was answered by {answer.mode}: {answer.reason}")
-        found = [ref_of(hit) for hit in answer.hits if hit.project or not any(path in own for path in hit.paths)]
+        found = [ref_of(hit) for hit in answer.hits if hit.project or not any(path in run.own for path in hit.paths)]
         passed = passed or len(found) < len(answer.hits)
         measured.rankings.append(documents(found, task.targets))
         measured.firsts.append(_written(found[0]) if found else None)
-    progress(Progress("asking", len(tasks), len(tasks)))
+    run.progress(Progress("asking", len(run.tasks), len(run.tasks)))
     return replace(measured, passed=passed)
 
 
@@ -244,7 +227,6 @@ def _no_index(query: Query, reason: str | None) -> Answer:
 
 
 def ref_of(hit: Hit) -> PassageRef:
-    """The passage of a hit."""
     return PassageRef(hit.project, hit.hash, hit.paths, hit.lines, hit.name, hit.cell)
 
 
@@ -274,11 +256,10 @@ def documents(found: Sequence[PassageRef], targets: Sequence[Target]) -> list[st
 
 
 def document_name(number: int) -> str:
-    """What a target is called in a ranking."""
     return f"target {number}"
 
 
-def _scored(measured: Sequence[_Measured], tasks: Sequence[_Task]) -> _Scored:
+def _scored(measured: Sequence[_Measured], tasks: Sequence[_Task]) -> tuple[list[ResultRow], list[AskedQuestion]]:
     grades = [{document_name(at): target.grade for at, target in enumerate(task.targets)} for task in tasks]
     scores = [metrics.score(each.rankings, grades) for each in measured]
     first = [each.ndcg for each in scores[0]] if scores else []
@@ -307,7 +288,7 @@ def _scored(measured: Sequence[_Measured], tasks: Sequence[_Task]) -> _Scored:
         )
         for at, task in enumerate(tasks)
     ]
-    return {"rows": tuple(rows), "questions": tuple(questions)}
+    return rows, questions
 
 
 def _places(ranking: Sequence[str], targets: int) -> tuple[int | None, ...]:
@@ -316,7 +297,6 @@ def _places(ranking: Sequence[str], targets: int) -> tuple[int | None, ...]:
 
 
 def _written(ref: PassageRef) -> str:
-    """A ref as a label would name it."""
     where = ref.paths[0] if ref.paths else ref.hash
     if ref.cell is not None:
         return f"{where} cell {ref.cell + 1}"

@@ -1,7 +1,6 @@
-"""Reading judged questions: JSON Lines of one's own, or TREC judgements (qrels) with their topics.
+"""Reading judged questions: JSON Lines, or TREC judgements (qrels) with their topics (docs/cli.md, ``outcrop eval``).
 
-A question says what answers it by labels; ``labels.py`` says what a label can be. The formats are described in
-docs/cli.md under ``outcrop eval``. Whatever is wrong with a file is said with its line.
+Whatever is wrong with a file is reported with its line.
 """
 
 from __future__ import annotations
@@ -33,47 +32,30 @@ _EXAMPLE = 'A line each: {"query": "…", "relevant": ["path"]}'
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A question and what answers it.
-
-    Attributes:
-        labels: Grade of each label, above 0 for what answers; the highest grade is the best answer.
-        line: Its line, from 1.
-        kind: Only these kinds may answer; empty for all.
-    """
+    """A question and what answers it."""
 
     id: str
     query: str
-    labels: Mapping[str, int]
+    labels: Mapping[str, int]  # Grade of each label, above 0 for what answers; the highest grade is the best answer
     line: int
-    kind: tuple[str, ...] = ()
+    kind: tuple[str, ...] = ()  # Only these kinds may answer; empty for all
     corpus: tuple[str, ...] = ()
     project: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Judged questions.
-
-    Attributes:
-        without_answer: Ids of questions for which nothing is judged relevant; they cannot be scored.
-        without_topic: Ids that are judged and have no question.
-        not_judged: How many topics are not judged at all.
-    """
+    """Judged questions."""
 
     file: Path
     questions: tuple[Judgement, ...]
-    without_answer: tuple[str, ...] = ()
-    without_topic: tuple[str, ...] = ()
-    not_judged: int = 0
+    without_answer: tuple[str, ...] = ()  # Ids of questions for which nothing is judged relevant; they cannot be scored
+    without_topic: tuple[str, ...] = ()  # Ids that are judged and have no question
+    not_judged: int = 0  # How many topics are not judged at all
 
 
 def read(file: Path, topics: Path | None = None) -> Judged:
-    """Read judged questions.
-
-    Args:
-        file: JSON Lines, or TREC qrels; the first line decides.
-        topics: The questions of qrels: ``id<TAB>question`` lines, or JSON Lines with ``id`` and ``query``.
-    """
+    """Read JSON Lines, or TREC qrels (the first line decides) with their questions in ``topics``."""
     lines = _lines(file)
     if not lines:
         raise FormatError(f"{file} holds no questions", _EXAMPLE)
@@ -241,7 +223,6 @@ def _joined(judged: Mapping[str, _Entry], file: Path, topics: Path) -> Judged:
 
 
 def _topics(file: Path) -> dict[str, str]:
-    """Questions by id."""
     found: dict[str, str] = {}
     seen: dict[str, int] = {}
     for line in _lines(file):

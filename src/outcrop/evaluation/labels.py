@@ -25,20 +25,14 @@ _CELL = re.compile(r"(.+?)\s+cell\s+([1-9]\d{0,8})(?::([1-9]\d{0,8})(?:-([1-9]\d
 
 @dataclass(frozen=True, slots=True)
 class LabelPart:
-    """Which passages of an artifact are meant; all of them where nothing is said.
+    """Which passages of an artifact are meant; all of them where nothing is said."""
 
-    Attributes:
-        lines: Passages that share a line with this range (1-based, inclusive; of a notebook inside the cell).
-        name: Passages of this definition or section, or of something inside it.
-        cell: Passages of this cell (0-based).
-    """
-
+    # Passages that share a line with this range (1-based, inclusive; of a notebook inside the cell)
     lines: tuple[int, int] | None = None
-    name: str | None = None
-    cell: int | None = None
+    name: str | None = None  # Passages of this definition or section, or of something inside it
+    cell: int | None = None  # Passages of this cell (0-based)
 
     def holds(self, ref: PassageRef) -> bool:
-        """Whether a passage of the artifact is one of those that are meant."""
         if self.name is not None:
             return ref.name is not None and names(ref.name, self.name)
         # Lines of a notebook's file are lines of its JSON, which no passage has.
@@ -52,25 +46,18 @@ WHOLE = LabelPart()
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A label that means something in this index.
-
-    Attributes:
-        grade: How well it answers: above 0 it does.
-        artifacts: Where it points; several where one path stands in several projects.
-    """
+    """A label that means something in this index."""
 
     label: str
-    grade: int
-    artifacts: frozenset[ArtifactKey]
+    grade: int  # How well it answers: above 0 it does
+    artifacts: frozenset[ArtifactKey]  # Where it points; several where one path stands in several projects
     part: LabelPart = WHOLE
 
     @property
     def is_passage(self) -> bool:
-        """Whether a part is meant, not a whole artifact."""
         return self.part != WHOLE
 
     def holds(self, ref: PassageRef) -> bool:
-        """Whether a passage is one of those that are meant."""
         return ref.artifact in self.artifacts and self.part.holds(ref)
 
 
@@ -89,11 +76,7 @@ class LabelIndex:
 
     @classmethod
     def of(cls, refs: Iterable[PassageRef], texts: Texts = lambda _: ("", "text")) -> LabelIndex:
-        """Draw it.
-
-        Args:
-            texts: Asked where a label names what gave no passage its name.
-        """
+        """``texts`` are asked where a label names what gave no passage its name."""
         found = cls(texts)
         for ref in refs:
             found._refs[ref.artifact].append(ref)

@@ -17,13 +17,7 @@ DEPTH = 10
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What one ranking is worth, each from 0 to 1.
-
-    Attributes:
-        ndcg: NDCG@10.
-        recall: Recall@10.
-        mrr: Reciprocal rank of the first relevant document among ten.
-    """
+    """What one ranking is worth at :data:`DEPTH` documents, each from 0 to 1."""
 
     ndcg: float
     recall: float
@@ -31,7 +25,6 @@ class Scores:
 
 
 def require() -> None:
-    """Make sure that the library is there, before anybody waits for anything."""
     try:
         # Imported here, as below: it is an extra, and nothing else needs it.
         import ir_measures  # noqa: F401
@@ -42,12 +35,7 @@ def require() -> None:
 
 
 def score(rankings: Sequence[Sequence[str]], grades: Sequence[Mapping[str, int]]) -> list[Scores]:
-    """Score rankings of documents.
-
-    Args:
-        rankings: One a question: names of documents, best first, none of them twice.
-        grades: One a question: the grade of each judged document; at least one is above 0.
-    """
+    """Score one ranking a question (names, best first, none twice) by the grades of documents, one of them above 0."""
     require()
     import ir_measures
     from ir_measures import RR, Qrel, R, ScoredDoc, nDCG

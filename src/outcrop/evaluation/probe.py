@@ -1,8 +1,6 @@
 """The self-test: does this installation find a passage by its meaning?
 
-One notebook, each cell a chunk; a question worded unlike its answer, asked through the shipped indexer and the shipped
-search; the same words by keyword as the control. All of it happens in memory, in a collection that nothing else sees,
-so that there is nothing to clean up however it ends.
+A question worded unlike its answer is asked through the shipped search; the same words by keyword are the control.
 """
 
 from __future__ import annotations
@@ -39,83 +37,56 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An embedder to try.
+    """An embedder to try."""
 
-    Attributes:
-        name: As the setting ``embedder`` names it.
-        means: Whether it is a real model, of which finding by meaning is expected.
-    """
-
-    name: str
+    name: str  # As the setting ``embedder`` names it
     embedder: Embedder | OutcropError
     chosen: bool
-    means: bool
+    means: bool  # Whether it is a real model, of which finding by meaning is expected
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeRank:
-    """Where the expected cell came.
+    """Where the expected cell came."""
 
-    Attributes:
-        rank: 1 for first; None when it was not among the hits.
-        first: Number of the cell that came first, from 0; None without hits.
-        other: The best score of another cell.
-    """
-
-    rank: int | None
+    rank: int | None  # 1 for first; None when it was not among the hits
     score: float | None
-    first: int | None
-    other: float | None
+    first: int | None  # Number of the cell that came first, from 0; None without hits
+    other: float | None  # The best score of another cell
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What one embedder did.
-
-    Attributes:
-        space: Id of its space; None when it could not be made.
-        address: Where text goes; None when it stays in the process.
-        place: Where the expected cell came; None when the embedder could not be used.
-        passed: Whether it did what is expected of it: a real model puts the cell first; ``hash`` only has to run. None
-            where it could not be used and is not the one that is set.
-    """
+    """What one embedder did."""
 
     embedder: str
-    space: str | None
-    address: str | None
+    space: str | None  # Id of its space; None when it could not be made
+    address: str | None  # Where text goes; None when it stays in the process
     chosen: bool
     means: bool
-    place: ProbeRank | None
+    place: ProbeRank | None  # Where the expected cell came; None when the embedder could not be used
     seconds: float
+    # Whether it did what is expected of it: a real model puts the cell first; ``hash`` only has to run. None where it
+    # could not be used and is not the one that is set.
     passed: bool | None
     verdict: str
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The whole self-test.
-
-    Attributes:
-        cell: Number of that cell, from 0.
-        control: Where the same words alone found the cell; None when no embedder could be used.
-        passed: Whether no column failed and the chosen one ran.
-    """
+    """The whole self-test."""
 
     question: str
     expected: str
-    cell: int
+    cell: int  # Number of that cell, from 0
     cells: int
     columns: tuple[Column, ...]
-    control: ProbeRank | None
-    passed: bool
+    control: ProbeRank | None  # Where the same words alone found the cell; None when no embedder could be used
+    passed: bool  # Whether no column failed and the chosen one ran
 
 
 def load_task(notebook: Path | None = None, question: str | None = None, expected: str | None = None) -> Task:
-    """The task that ships with the product, or one of the caller's own.
-
-    Args:
-        notebook: An ``.ipynb`` file; with it, both others are needed.
-    """
+    """The task that ships with the product; one of the caller's own needs all three."""
     if notebook is None:
         text = files("outcrop").joinpath("data", PATH).read_text("utf-8")
         shipped: Mapping[str, Any] = json.loads(text)["metadata"]["outcrop"]
@@ -131,11 +102,7 @@ def load_task(notebook: Path | None = None, question: str | None = None, expecte
 
 
 def probe(task: Task, candidates: Sequence[Candidate], make_store: Callable[[], VectorStore]) -> Probe:
-    """Let every candidate answer the task.
-
-    Args:
-        make_store: Gives an empty store that is forgotten when it is closed.
-    """
+    """Let every candidate answer the task, in a store that is forgotten when it is closed."""
     cells = chunking.chunk(task.notebook, PATH, Kind.CODE)
     cell = _expected_cell(task, cells)
     source = _OneNotebook(task.notebook)

@@ -11,37 +11,24 @@ from outcrop.evaluation.metrics import Scores
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """What one embedder, or none, reached in one mode.
+    """What one embedder, or none, reached in one mode: NDCG@10, mean recall@10 and mean MRR@10."""
 
-    Attributes:
-        embedder: Its name; None for keyword search, which needs none.
-        ndcg: Mean NDCG@10 over the questions, and its interval.
-        recall: Mean recall@10.
-        mrr: Mean MRR@10.
-        against: NDCG@10 of this row less that of the first one; None in the first.
-    """
-
-    embedder: str | None
+    embedder: str | None  # Its name; None for keyword search, which needs none
     space: str | None
     mode: Mode
-    ndcg: Interval
+    ndcg: Interval  # Mean NDCG@10 over the questions, and its interval
     recall: float
     mrr: float
-    against: Difference | None
+    against: Difference | None  # NDCG@10 of this row less that of the first one; None in the first
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
-    """How one question went in one row.
-
-    Attributes:
-        places: Per label, where it came in the ranking, from 1; None for nowhere.
-        first: The first hit as a label; None without hits.
-    """
+    """How one question went in one row."""
 
     scores: Scores
-    places: tuple[int | None, ...]
-    first: str | None
+    places: tuple[int | None, ...]  # Per label, where it came in the ranking, from 1; None for nowhere
+    first: str | None  # The first hit as a label; None without hits
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,30 +70,19 @@ class FailedEmbedder:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The whole measurement.
-
-    Attributes:
-        rows: One an embedder and mode; the first is what the others are compared with.
-        missing: Labels that the index does not hold.
-        left_out: Ids of questions of which it holds no answer at all.
-        without_answer: Ids of questions for which nothing is judged relevant.
-        without_topic: Ids that are judged, and have no question.
-        not_judged: How many topics are not judged.
-        failures: Embedders that could not be measured.
-        passed_over: Whether passages of the judged files themselves were found, and passed over.
-    """
+    """The whole measurement."""
 
     file: str
     by_file: int
     by_passage: int
-    rows: tuple[ResultRow, ...]
+    rows: tuple[ResultRow, ...]  # One an embedder and mode; the first is what the others are compared with
     questions: tuple[AskedQuestion, ...]
-    missing: tuple[MissingLabel, ...]
-    left_out: tuple[str, ...]
+    missing: tuple[MissingLabel, ...]  # Labels that the index does not hold
+    left_out: tuple[str, ...]  # Ids of questions of which it holds no answer at all
     without_answer: tuple[str, ...]
     without_topic: tuple[str, ...]
     not_judged: int
     embedded: tuple[EmbeddingCost, ...]
     failures: tuple[FailedEmbedder, ...]
     stale: bool
-    passed_over: bool
+    passed_over: bool  # Whether passages of the judged files themselves were found, and passed over

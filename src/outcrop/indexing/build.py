@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from outcrop import chunking
 from outcrop.core.model import Filter, Skipped
 from outcrop.core.protocols import ChunkWriter, Embedder, Matrix, Publisher, Source
 from outcrop.core.reports import BuildReport, Plan, Progress
-from outcrop.core.rows import DEFAULT_BUILDERS, Pending, StoredArtifact, TransferCounts
+from outcrop.core.rows import BuildOutcome, Completion, StoredArtifact, TransferCounts
 from outcrop.embedders.http.consent import announce
 from outcrop.errors import EmbedderError
 from outcrop.indexing import ingest
@@ -58,12 +57,9 @@ def build(
     publisher: Publisher | None = None,
     scope: Scope = WHOLE,
 ) -> BuildReport:
-    """Update this view of the store, or one corpus of it, from its source.
+    """Update this view of the store, or one corpus of it, from its source, and search the embedder's space from now on.
 
-    Args:
-        embedder: From now on its space is the one that is searched.
-        progress: Called at most ten times a second.
-        publisher: Shares the vectors, and withdraws those that are stale; only for a build of everything.
+    ``progress`` is called at most ten times a second. A publisher is only for a build of everything.
     """
     started = time.perf_counter()
     report = _throttled(progress or (lambda _: None))
@@ -75,7 +71,7 @@ def build(
         revision = done.listing.revision
         hashes = {ref.hash for ref in done.placed}
         try:
-            counts = embed_pending(store, embedder, report, scope.filter, revision, scope.builders)
+            counts = embed_pending(store, embedder, report, scope.filter, Completion(revision, scope.builders))
         except EmbedderError:
             if publisher is not None:
                 # What is withdrawn must not stay public because a model failed.
@@ -83,15 +79,8 @@ def build(
             raise
         moved = TransferCounts(0, 0)
         if publisher is not None:
-            moved = publisher.publish(
-                hashes,
-                done.added,
-                space,
-                revision,
-                before,
-                has_new_vectors=counts.embedded > 0,
-                on_start=lambda: report(Progress("writing", 0, 0)),
-            )
+            outcome = BuildOutcome(hashes, done.added, space, revision, before, has_new_vectors=counts.embedded > 0)
+            moved = publisher.publish(outcome, lambda: report(Progress("writing", 0, 0)))
         embedded, chunks = store.progress(space, scope.filter)
     return BuildReport(
         revision=revision,
@@ -160,27 +149,22 @@ def embed_pending(
     embedder: Embedder,
     report: Report,
     wanted: Filter,
-    revision: str | None = None,
-    builders: Sequence[str] = DEFAULT_BUILDERS,
+    completion: Completion | None = None,
 ) -> EmbeddingCounts:
-    """Embed passages that have no vector; what was embedded is kept when it ends early.
-
-    Args:
-        revision: What these builders' corpora are then complete at; None where they come from no source.
-    """
+    """Embed passages that have no vector, then store what that completes; what came before an error is kept."""
     counts = EmbeddingCounts()
     pending = store.pending(embedder.space, wanted)
     announce(embedder, len(pending), sum(len(chunking.passage(item.chunk)) for item in pending))
     digests: list[bytes] = []
     vectors: list[Matrix] = []
 
-    def flush(revision: str | None = None) -> None:
+    def flush(completion: Completion | None = None) -> None:
         if digests:
-            store.add_vectors(embedder.space, digests, np.concatenate(vectors), revision, builders)
+            store.add_vectors(embedder.space, digests, np.concatenate(vectors), completion)
             digests.clear()
             vectors.clear()
-        elif revision is not None:
-            store.finish(revision, builders)
+        elif completion is not None:
+            store.finish(completion.revision, completion.builders)
 
     flushed = time.monotonic()
     flush_after = FLUSH_SECONDS if store.is_shared else FIRST_FLUSH_SECONDS
@@ -189,7 +173,7 @@ def embed_pending(
     try:
         while start < len(pending):
             report(Progress("embedding", start, len(pending), counts.characters))
-            batch: Sequence[Pending] = pending[start : start + step]
+            batch = pending[start : start + step]
             texts = [chunking.passage(item.chunk) for item in batch]
             begun = time.monotonic()
             vectors.append(embedder.embed_passages(texts))
@@ -204,7 +188,7 @@ def embed_pending(
                 flush()
                 flushed, flush_after = time.monotonic(), min(2 * flush_after, FLUSH_SECONDS)
         report(Progress("embedding", len(pending), len(pending), counts.characters))
-        flush(revision)
+        flush(completion)
     except EmbedderError as error:
         if counts.embedded:
             error.what += f" (after {counts.embedded:,} of {len(pending):,} passages, which are kept)"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from outcrop import chunking
+from outcrop.core.batches import WRITE_CHUNKS
 from outcrop.core.model import Artifact, Chunk, Listing, MediaNote, Part, Ref, Skipped, SkipReason, Space
 from outcrop.core.protocols import ChunkWriter, Source
 from outcrop.core.reports import Progress
@@ -21,9 +22,6 @@ from outcrop.text import decoding
 
 # Text that is written at a time: large transactions in bounded memory.
 WRITE_CHARACTERS = 16_000_000
-
-# Passages that are written at a time, roughly.
-WRITE_CHUNKS = 10_000
 
 # Reasons that hold for one build only: they do not depend on the bytes.
 TRANSIENT = frozenset({SkipReason.VANISHED, SkipReason.UNREADABLE})
@@ -42,21 +40,14 @@ Report = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """What the store holds now.
-
-    Attributes:
-        placed: The refs of what is indexed, as they were read.
-        added: Hashes of artifacts that are new or were cut again.
-        reused: New chunks whose vector was already there.
-        removed: Artifacts that are gone from this build's corpora.
-    """
+    """What the store holds now."""
 
     listing: Listing
-    placed: Sequence[Ref]
+    placed: Sequence[Ref]  # The refs of what is indexed, as they were read
     skipped: Sequence[Skipped]
-    added: frozenset[str]
-    reused: int
-    removed: int
+    added: frozenset[str]  # Hashes of artifacts that are new or were cut again
+    reused: int  # New chunks whose vector was already there
+    removed: int  # Artifacts that are gone from this build's corpora
 
 
 class Cutter:
@@ -106,10 +97,7 @@ class Cutter:
 def ingest(
     source: Source, store: ChunkWriter, space: Space, report: Report, cutter: Cutter, scope: Scope = WHOLE
 ) -> Ingested:
-    """Make this view of the store hold what its source holds; the caller has the write lock.
-
-    The space is the one that is searched from now on.
-    """
+    """Make this view of the store hold and search what its source holds; the caller has the write lock."""
     report(Progress("listing", 0, 0))
     listing = source.artifacts(store.seen())
     known = dict(store.known())

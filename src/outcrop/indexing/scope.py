@@ -1,8 +1,4 @@
-"""Corpora: which files a build reads, and which corpus each of their parts belongs to.
-
-Every index has ``code`` and ``docs``, which are built together from everything. A custom corpus is a list of files,
-folders and patterns.
-"""
+"""Corpora: which files a build reads, and which corpus each of their parts belongs to."""
 
 from __future__ import annotations
 
@@ -36,19 +32,12 @@ def corpus_of(kind: Kind) -> str:
 
 @dataclass(frozen=True)
 class Scope:
-    """What one build reads.
+    """What one build reads."""
 
-    Attributes:
-        corpus: A custom corpus; None for the two that every index has.
-        paths: Files, folders and patterns (``notes/**/*.ipynb``) from the root, of a custom corpus.
-        prune: Whether to remove what an earlier build of this corpus added and the list no longer names.
-        raw_cells: Whether raw cells of notebooks are documents too.
-    """
-
-    corpus: str | None = None
-    paths: tuple[str, ...] = ()
-    prune: bool = True
-    raw_cells: bool = False
+    corpus: str | None = None  # A custom corpus; None for the two that every index has
+    paths: tuple[str, ...] = ()  # Files, folders and patterns (``notes/**/*.ipynb``) from the root, of a custom corpus
+    prune: bool = True  # Whether to remove what an earlier build of this corpus added and the list no longer names
+    raw_cells: bool = False  # Whether raw cells of notebooks are documents too
 
     @property
     def builders(self) -> tuple[str, ...]:
@@ -107,7 +96,7 @@ class Scope:
 def custom_scope(
     corpus: str, paths: Iterable[str | os.PathLike[str]], root: Path, prune: bool, raw_cells: bool
 ) -> Scope:
-    """The scope of a custom corpus, as in :class:`Scope`; its paths are absolute or from the root."""
+    """Its paths are absolute or from the root."""
     return Scope(
         check_corpus(corpus),
         tuple(dict.fromkeys(_from_root(os.fspath(path), root) for path in paths)),

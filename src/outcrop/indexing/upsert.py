@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -17,12 +18,12 @@ from outcrop.errors import UsageError
 from outcrop.indexing.build import embed_pending
 from outcrop.indexing.ingest import digest
 
+# SQLite stores none.
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
 
 def upsert(records: Sequence[Record], corpus: str, store: ChunkWriter, embedder: Embedder) -> UpsertReport:
-    """Store records of a corpus; those of the same id are replaced, those that are stored word for word are left alone.
-
-    Of two with the same id the last one counts. From now on the embedder's space is the one that is searched.
-    """
+    """Of two records with the same id the last one counts. The embedder's space is searched from now on."""
     started = time.perf_counter()
     entries = {record.id: _entry(record, place) for place, record in enumerate(records)}
     with store.writing():
@@ -43,11 +44,10 @@ def upsert(records: Sequence[Record], corpus: str, store: ChunkWriter, embedder:
 
 
 def remove(ids: Collection[str], corpus: str, store: ChunkWriter) -> int:
-    """Remove records by their ids; returns how many of them were there."""
     if not ids or not store.exists:
         return 0
     with store.writing():
-        return store.remove_records(corpus, list(ids))
+        return store.remove_records(corpus, [each for each in ids if not _LONE_SURROGATE.search(each)])
 
 
 def _entry(record: Record, place: int) -> RecordEntry:
@@ -56,10 +56,15 @@ def _entry(record: Record, place: int) -> RecordEntry:
         raise UsageError(f"{where}.id cannot be {record.id!r}", "It takes a text")
     if not record.text.strip():
         raise UsageError(f"{where}.text is blank", "Leave the record out")
+    for name in ("id", "text", "path", "project"):
+        if _LONE_SURROGATE.search(getattr(record, name) or ""):
+            raise UsageError(f"{where}.{name} holds half a surrogate pair, which is no character", "It takes Unicode")
     try:
         metadata = json.dumps(record.metadata, ensure_ascii=False, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{where}.metadata is not JSON ({error})", "It takes an object of plain values") from None
+    # JSON has an escape for a lone surrogate.
+    metadata = metadata.encode("utf-8", "backslashreplace").decode()
     # A file that begins with a zero byte is no text, so no artifact of a source has this hash.
     key = hashlib.sha3_256(f"\0{record.id}\0{record.text}".encode("utf-8", "surrogatepass")).hexdigest()
     # A record is one text, whatever its path ends in.

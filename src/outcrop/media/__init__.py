@@ -1,4 +1,1 @@
-"""Media assets of a repository: listing their manifests, writing one, and checking a downloaded file against it.
-
-Nothing here ever downloads anything. See ``docs/media.md``.
-"""
+"""Media assets of a repository: their manifests, and checks of downloaded files. Nothing is ever downloaded."""

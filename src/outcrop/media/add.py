@@ -54,14 +54,12 @@ def add_media(
     replace: bool = False,
     progress: Report | None = None,
 ) -> Added:
-    """Write the manifest of an asset into the working tree. It is found once it is indexed.
+    """Write the manifest of an asset (a file, or a URI) into the working tree. It is found once it is indexed.
 
     Args:
-        index: Of a folder, a working tree or a checkout.
-        asset: A file, or the URI of one that is kept elsewhere.
         to: Where the manifest is written, below ``media``; None for beside the transcript, or ``media`` itself.
         file: A local copy of what the URI names, to take hash and size from.
-        mime: Its media type; None to derive it from the name.
+        mime: None to derive it from the name.
         replace: Whether a manifest that is there already gives way.
     """
     root = _working_folder(index)
@@ -123,7 +121,6 @@ def _left_out(index: Index, path: str) -> str:
 
 
 def mime_of(uri: str) -> str:
-    """The media type that a name promises, the same on every machine."""
     name = name_of(uri)
     own = _TYPES.get(name.rpartition(".")[2].lower())
     return own or MimeTypes(filenames=()).guess_type(name)[0] or "application/octet-stream"
@@ -138,7 +135,6 @@ def _working_folder(index: Index) -> Path:
 
 
 def _inside(root: Path, path: Path, what: str) -> str:
-    """A path from the root, with ``/``."""
     whole = path.resolve()
     if not whole.is_relative_to(root.resolve()):
         raise UsageError(
@@ -174,7 +170,6 @@ def _place_of(root: Path, asset: str) -> tuple[str, Path | None, str]:
 
 
 def _target(root: Path, to: str | None, uri: str, text: str) -> str:
-    """Where the manifest goes, from the root."""
     if to is None:
         folder = text.rpartition("/")[0]
         below = folder.lower() == "media" or folder.lower().startswith("media/")

@@ -16,18 +16,13 @@ from outcrop.text import transcripts as transcript
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """An asset that the source has a manifest of.
-
-    Attributes:
-        transcript: Path of the text that is indexed for it.
-        seconds: How long its transcript goes, where that has times.
-    """
+    """An asset that the source has a manifest of."""
 
     path: str
     hash: str
     manifest: Manifest
     transcript: str
-    seconds: float | None
+    seconds: float | None  # How long its transcript goes, where that has times
 
 
 @dataclass(frozen=True, slots=True)

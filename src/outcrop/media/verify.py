@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,16 +29,11 @@ Report = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What came of a check.
+    """What came of a check."""
 
-    Attributes:
-        file: The asset, or its URI where it is not on this machine.
-        ok: None where there is no file to check.
-    """
-
-    file: str
+    file: str  # The asset, or its URI where it is not on this machine
     manifest: str | None
-    ok: bool | None
+    ok: bool | None  # None where there is no file to check
     detail: str
 
 
@@ -48,15 +44,12 @@ def verify_media(
     directory: str | os.PathLike[str] = ".",
     progress: Report | None = None,
 ) -> Manifest:
-    """See that a downloaded asset is the one that its manifest names, before it is used.
+    """See that a downloaded asset is the one that its manifest names; returns the manifest.
 
     Args:
         about: Its manifest, or the path of that, as a hit has it; None to take the one of the repository that has the
             file's hash, or its name.
         progress: Takes how far the hashing is, in megabytes.
-
-    Returns:
-        The manifest that it agrees with.
 
     Raises:
         IntegrityError: It is another file, or not whole.
@@ -76,11 +69,7 @@ def verify_media(
 def verify_all(
     index: Index, items: Sequence[str], about: str | None = None, progress: Report | None = None
 ) -> list[Checked]:
-    """Check several files; a file that fails does not stop the others.
-
-    Args:
-        items: Files, or manifests (``….json``) whose asset is a file of this machine; none for every manifest.
-    """
+    """Check files, or manifests (``….json``) whose asset is on this machine; without any, every manifest."""
     if about is not None and len(items) != 1:
         raise UsageError("a manifest is checked against one file", "Name the downloaded file")
     assets = list_media(index).assets
@@ -120,7 +109,6 @@ def check(file: Path, one: Manifest, progress: Report | None = None) -> None:
 
 
 def match(assets: Sequence[Asset], file: Path, progress: Report | None = None) -> Asset:
-    """The asset that a file is."""
     size = size_of(file)
     # A film whose size no manifest names is not read.
     sha3 = measure(file, progress)[1] if any(asset.manifest.bytes == size for asset in assets) else ""
@@ -140,40 +128,34 @@ def match(assets: Sequence[Asset], file: Path, progress: Report | None = None) -
 
 
 def measure(file: Path, progress: Report | None = None) -> tuple[int, str]:
-    """Size and SHA3-256 of a file, read in blocks."""
     total = size_of(file)
     hasher = hashlib.sha3_256()
     size = 0
-    try:
-        with file.open("rb") as stream:
-            while block := stream.read(BLOCK):
-                hasher.update(block)
-                size += len(block)
-                if progress is not None:
-                    progress(Progress("hashing", size // MEGA, max(1, total // MEGA)))
-    except OSError as error:
-        raise _unreadable(file, error) from error
+    with _reading(file), file.open("rb") as stream:
+        while block := stream.read(BLOCK):
+            hasher.update(block)
+            size += len(block)
+            if progress is not None:
+                progress(Progress("hashing", size // MEGA, max(1, total // MEGA)))
     return size, hasher.hexdigest()
 
 
 def read_whole(file: Path) -> bytes:
-    """The bytes of a small file."""
-    try:
+    with _reading(file):
         return file.read_bytes()
-    except OSError as error:
-        raise _unreadable(file, error) from error
 
 
 def size_of(file: Path) -> int:
-    """Bytes of a file."""
-    try:
+    with _reading(file):
         status = file.stat()
-    except OSError as error:
-        raise _unreadable(file, error) from error
     if not stat.S_ISREG(status.st_mode):
         raise UsageError(f"{file} is not a file", "Name a file that can be read")
     return status.st_size
 
 
-def _unreadable(file: Path, error: OSError) -> UsageError:
-    return UsageError(f"{file} cannot be read: {error.strerror or error}", "Name a file that can be read")
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror or error}", "Name a file that can be read") from error

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from outcrop.core.batches import WRITE_CHUNKS, in_batches, slices
 from outcrop.core.model import Filter, Kind, Part, Ref, Space
 from outcrop.core.protocols import Vector, VectorStore
 from outcrop.core.reports import Progress
@@ -18,9 +19,6 @@ from outcrop.indexing.scope import corpus_of
 # Artifacts read from a peer at a time.
 ARTIFACTS_AT_ONCE = 200
 
-# Passages of one transaction, roughly.
-WRITE_CHUNKS = 10_000
-
 # How far a peer's vector may be from length 1; ours are within a millionth.
 UNIT_TOLERANCE = 1e-3
 
@@ -31,41 +29,26 @@ Read = tuple[Entry, Mapping[bytes, Vector]]
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a peer has.
+    """What a peer has."""
 
-    Attributes:
-        members: What is wanted of it, and where it belongs here.
-        known: Version, recipe and parts of each of its artifacts, by hash.
-        read: Gives artifacts by their hashes, each with the vectors that it has, by digest.
-    """
-
-    members: Sequence[Member]
-    known: Mapping[str, StoredArtifact]
+    members: Sequence[Member]  # What is wanted of it, and where it belongs here
+    known: Mapping[str, StoredArtifact]  # Version, recipe and parts of each of its artifacts, by hash
+    # Gives artifacts by their hashes, each with the vectors that it has, by digest
     read: Callable[[Sequence[str]], Iterable[Read]]
 
 
 @dataclass(frozen=True, slots=True)
 class ImportCounts:
-    """What came in.
+    """What came in."""
 
-    Attributes:
-        added: Artifacts that were read, because they are new or changed.
-        reused: New passages whose vector was in the store already.
-    """
-
-    added: int
+    added: int  # Artifacts that were read, because they are new or changed
     unchanged: int
     removed: int
-    reused: int
+    reused: int  # New passages whose vector was in the store already
 
 
 def as_members(members: Iterable[Member], kind: Kind | None, matches: Callable[[str], bool] | None) -> list[Member]:
-    """Where a peer's artifacts belong here: in its own corpora, or all as one kind.
-
-    Args:
-        kind: What all of them count as here, or None.
-        matches: Which paths are wanted; None for everything, what has no path included.
-    """
+    """Where a peer's artifacts that match belong here: in its own corpora, or all as one kind."""
     wanted = (item for item in members if matches is None or (item.path is not None and matches(item.path)))
     return [
         replace(
@@ -81,11 +64,7 @@ def as_members(members: Iterable[Member], kind: Kind | None, matches: Callable[[
 def copy_project(store: VectorStore, project: Project, material: Material, report: Report) -> ImportCounts:
     """Make a project of the store hold what its peer has. The caller is the store's writer.
 
-    Everything is copied before any of it is placed, so that an import that is stopped, or that fails, leaves what was
-    there.
-
-    Args:
-        project: What is written down of it; its space is that of the vectors.
+    Everything is copied before any of it is placed, so that an import that fails leaves what was there.
     """
     name = project.name
     mine = store.known(name)
@@ -98,29 +77,21 @@ def copy_project(store: VectorStore, project: Project, material: Material, repor
         for key, wanted in parts.items()
         if embedded < chunks or not _has(mine.get(key), material.known[key], wanted)
     )
-    batch: list[Entry] = []
-    vectors: dict[bytes, Vector] = {}
     reused = 0
-
-    def flush() -> int:
-        digests = list(vectors)
+    sized = ((item, len(item[0].chunks)) for item in _read(material, fresh, report))
+    for batch in in_batches(sized, WRITE_CHUNKS, len(fresh)):
+        vectors = {key: vector for _, some in batch for key, vector in some.items()}
         matrix = np.stack(list(vectors.values())) if vectors else np.empty((0, project.space.dim), np.float32)
-        done = store.copy_in(name, batch, project.space, digests, matrix).reused if batch else 0
-        batch.clear()
-        vectors.clear()
-        return done
-
-    for start in range(0, len(fresh), ARTIFACTS_AT_ONCE):
-        report(Progress("writing", start, len(fresh)))
-        for entry, some in material.read(fresh[start : start + ARTIFACTS_AT_ONCE]):
-            batch.append(entry)
-            vectors |= some
-        if sum(len(entry.chunks) for entry in batch) >= WRITE_CHUNKS:
-            reused += flush()
-    reused += flush()
+        reused += store.copy_in(name, [entry for entry, _ in batch], project.space, list(vectors), matrix).reused
     store.place_project(project, material.members)
     report(Progress("writing", len(fresh), len(fresh)))
     return ImportCounts(len(fresh), len(parts) - len(fresh), len(mine.keys() - parts.keys()), reused)
+
+
+def _read(material: Material, hashes: Sequence[str], report: Report) -> Iterator[Read]:
+    for place, some in enumerate(slices(hashes, ARTIFACTS_AT_ONCE)):
+        report(Progress("writing", place * ARTIFACTS_AT_ONCE, len(hashes)))
+        yield from material.read(some)
 
 
 def _has(mine: StoredArtifact | None, theirs: StoredArtifact, parts: set[Part]) -> bool:
@@ -137,11 +108,7 @@ def entries_of(
     known: Mapping[str, StoredArtifact],
     space: Space,
 ) -> Iterator[Read]:
-    """Artifacts of a peer's store, as ``Material.read`` gives them.
-
-    Args:
-        members: The first membership of each, by hash.
-    """
+    """Artifacts of a peer's store, as ``Material.read`` gives them; ``members`` has the first of each, by hash."""
     for key, chunks in store.embedded_chunks(space, hashes).items():
         member, about = members[key], known[key]
         entry = Entry(

@@ -1,7 +1,6 @@
 """Opening a peer: another repository, folder or export, of which only its index or its blobs are read.
 
-Nothing in a peer is changed. What has an index of its own is read from there; what only has vectors that came with it
-(a fresh clone), and an export, are put together in memory, without any model.
+What has no index of its own (a fresh clone with vectors, an export) is put together in memory, without any model.
 """
 
 from __future__ import annotations
@@ -43,37 +42,23 @@ _COMMANDS = re.compile(r"\boutcrop (index|rebuild|normalize|pull)\b(?! -C)")
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A peer that was opened.
+    """A peer that was opened."""
 
-    Attributes:
-        type: ``fossil``, ``git``, ``folder`` or ``blobs``.
-        store: What it holds: its own index, or one in memory that was filled from blobs.
-        source: Where its material comes from, or None for an export.
-        revision: What the store is current to, as one word.
-        moment: ``store.moment()`` when it was opened: what is read later belongs together while this is unchanged.
-        complete: Whether only artifacts all of whose passages have a vector are meant, as others came from no blob.
-    """
-
-    type: str
+    type: str  # ``fossil``, ``git``, ``folder`` or ``blobs``
     place: str
     slug: str
-    store: SqliteStore
-    source: Source | None
-    revision: str
+    store: SqliteStore  # What it holds: its own index, or one in memory that was filled from blobs
+    source: Source | None  # Where its material comes from, or None for an export
+    revision: str  # What the store is current to, as one word
     space: Space
-    moment: str
+    moment: str  # ``store.moment()`` when it was opened: what is read later belongs together while this is unchanged
+    # Whether only artifacts all of whose passages have a vector are meant, as others came from no blob
     complete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a peer is current to, without reading what it holds.
-
-    Attributes:
-        revision: As ``Peer.revision``.
-        behind: As ``Peer.behind``.
-        source: As ``Peer.source``.
-    """
+    """What a peer is current to, without reading what it holds, and whether its source has changed since."""
 
     revision: str
     behind: bool
@@ -84,11 +69,9 @@ class Look:
 def opened(
     path: Path, settings: Settings, space: Space, own_store: Path, report: Callable[[Progress], None]
 ) -> Iterator[Peer]:
-    """Open what a path is or lies in.
+    """Open a Fossil repository, a folder of a git repository or of a checkout, a plain folder, or an export.
 
-    Args:
-        path: A Fossil repository, a folder of a git repository or of a checkout, a plain folder, or an export.
-        settings: Of the index that asks; they say how a peer's index would have to be made.
+    The settings are those of the index that asks; they say how a peer's index would have to be made.
     """
     if _is_export(path):
         yield _of_export(path.resolve(), settings, space, report)
@@ -104,7 +87,7 @@ def opened(
 
 
 def look(path: Path, settings: Settings, space: Space, own_store: Path) -> Look:
-    """What a peer is current to. Arguments and errors as of :func:`opened`."""
+    """As :func:`opened`."""
     if _is_export(path):
         return Look(_word({"": _members(path).revision}), False, None)
     _, source = _found(path, own_store)
@@ -143,7 +126,7 @@ def index_command(path: Path, settings: Settings) -> str:
 
 
 def embedder_settings(settings: Settings) -> dict[str, object]:
-    """What another index has to be digest_of_names so that its vectors are of the same space."""
+    """What another index has to be set to so that its vectors are of the same space."""
     names = ("model", "dim", "endpoint_url", "query_prefix", "passage_prefix", "max_tokens")
     chosen = {name: getattr(settings, name) for name in names if getattr(settings, name) is not None}
     return {"embedder": settings.embedder, **chosen}
@@ -161,16 +144,12 @@ def _is_export(path: Path) -> bool:
 
 
 def _is_indexed(store: SqliteStore, path: Path) -> bool:
-    """Whether a peer has an index."""
-    try:
+    with importing(path):
         return store.exists
-    except OutcropError as error:
-        raise at(path, error) from error
 
 
 def _look_at(store: SqliteStore, source: Source, settings: Settings, space: Space, path: Path) -> Look:
-    """A peer's own index, if it can be imported."""
-    try:
+    with importing(path):
         state, revisions = store.state(), store.revisions()
         if state is None or not revisions:
             raise StoreError("its first build was never completed", "Wait for it, or run there: outcrop index")
@@ -187,8 +166,6 @@ def _look_at(store: SqliteStore, source: Source, settings: Settings, space: Spac
                 f"Wait, or go on there: {index_command(path, settings)}",
             )
         now = source.revision(store.seen())
-    except OutcropError as error:
-        raise at(path, error) from error
     return Look(_word(revisions), compare(revisions, now) is not None, source)
 
 
@@ -200,13 +177,10 @@ def _of_blobs(
     path: Path,
     report: Callable[[Progress], None],
 ) -> Peer:
-    """A peer without an index, whose vectors came along with it."""
     transfer = _blobs_of(source, settings, path)
     memory = SqliteStore(None, source.worktree)
-    try:
+    with importing(path):
         sync.import_blobs(source, memory, transfer, space, report)
-    except OutcropError as error:
-        raise at(path, error) from error
     return Peer(
         *(source.type, _place(place), source.project, memory, source, _blob_revision(transfer), space),
         moment=memory.moment(),
@@ -215,7 +189,6 @@ def _of_blobs(
 
 
 def _blobs_of(source: Source, settings: Settings, path: Path) -> TransferStore:
-    """Where the vectors are that came with a peer."""
     transfer = service.transfer_of(source)
     if transfer is None or not any(name.endswith(".bin") for name in transfer.names()):
         raise IndexMissing(
@@ -236,23 +209,19 @@ def _of_export(path: Path, settings: Settings, space: Space, report: Callable[[P
     source = FolderSource(path, Options())
     memory = SqliteStore(None)
     found = _members(path)
-    try:
-        folder_export.import_export(source, memory, transfer, space, report)
-    except SpaceMismatch as error:
-        fix = f"Export it from an index made by the same: {' '.join(embedder_flags(settings))}"
-        raise SpaceMismatch(f"{path} cannot be imported: {error.what}", fix) from error
-    except OutcropError as error:
-        raise at(path, error) from error
+    with importing(path):
+        try:
+            folder_export.import_export(source, memory, transfer, space, report)
+        except SpaceMismatch as error:
+            error.fix = f"Export it from an index made by the same: {' '.join(embedder_flags(settings))}"
+            raise
     slug = found.project or to_slug(path.name)
     return Peer(EXPORT, spelled(path), slug, memory, None, _word({"": found.revision}), space, memory.moment(), True)
 
 
 def _members(path: Path) -> MembersFile:
-    """What an export says of itself."""
-    try:
+    with importing(path):
         found = folder_export.read_members(DirectoryTransfer(path))
-    except OutcropError as error:
-        raise at(path, error) from error
     if found is None:
         raise BlobError(f"{path} is no export that was finished", "Export it again: outcrop export")
     return found
@@ -270,7 +239,6 @@ def spelled(path: Path) -> str:
 
 
 def path_of(peer: str) -> Path:
-    """The inverse of :func:`spelled`."""
     return Path(os.fsdecode(to_bytes(peer)))
 
 
@@ -281,14 +249,17 @@ def _word(revisions: Mapping[str, str]) -> str:
     return digest.hexdigest()[:16]
 
 
-def at(path: Path, error: OutcropError) -> OutcropError:
-    """The same error, which names the peer; what it says to run has to be run there."""
-    fix = _COMMANDS.sub(lambda found: f"outcrop {found[1]} -C {shlex.quote(str(path))}", error.fix)
-    return type(error)(f"{path} cannot be imported: {error.what}", fix)
+@contextmanager
+def importing(path: Path) -> Iterator[None]:
+    """Errors name the peer; what they say to run has to be run there."""
+    try:
+        yield
+    except OutcropError as error:
+        fix = _COMMANDS.sub(lambda found: f"outcrop {found[1]} -C {shlex.quote(str(path))}", error.fix)
+        raise type(error)(f"{path} cannot be imported: {error.what}", fix) from error
 
 
 def name_of(peer: Peer, named: str | None, own: str) -> str:
-    """What a project is to be called."""
     name = check_project(named) if named is not None else peer.slug
     if name == own:
         raise UsageError(f"this repository itself is called {own!r}", f"Give the other one another name: --as {own}-2")

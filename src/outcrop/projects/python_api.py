@@ -1,8 +1,6 @@
 """The public API of a Python package, from its source alone: signature and docstring of each name, with their lines.
 
-Nothing is imported and nothing runs. A name is called by the shortest public path that reaches it (``flask.Flask``, not
-``flask.app.Flask``); private and deprecated names are left out, and so are names that are compiled and described
-nowhere in source.
+Nothing runs. A name is called by the shortest public path that reaches it; private and deprecated names are left out.
 """
 
 from __future__ import annotations
@@ -76,11 +74,6 @@ class _Piece:
 
 
 def read_api(package: Package, report: Callable[[int, int], None] = lambda done, total: None) -> PublicNames:
-    """Read a package.
-
-    Args:
-        report: Takes how many files of how many were read.
-    """
     modules: dict[str, Module] = {}
     stubs: dict[str, Module] = {}
     hashes: dict[str, str] = {}
@@ -179,15 +172,12 @@ class _Names:
         return found
 
     def _is_deprecated(self, name: str) -> bool:
-        """Whether a module, or a package above it, should not be used any more."""
         parts = name.split(".")
         above = (self._modules.get(".".join(parts[:count])) for count in range(1, len(parts) + 1))
         return any(module.is_deprecated for module in above if module is not None)
 
     def _exports(self, module: Module, passed: frozenset[str]) -> Iterator[str]:
-        """Its ``__all__``; where there is none, or only running would tell all of it, also what the module defines and
-        what a package gathers.
-        """
+        """Its ``__all__``; where there is none, or only running would tell it, what it defines and gathers."""
         if module.name in passed:
             return
         passed |= {module.name}
@@ -254,7 +244,6 @@ def _describe(target: Target, name: str) -> Iterator[tuple[Module, _Piece]]:
 
 
 def _members(node: ast.ClassDef) -> Iterator[Definition]:
-    """Public methods and classes of a class, and how it is made."""
     passed: set[str] = set()
     for each in node.body:
         for member in [each] if not isinstance(each, ast.If | ast.Try) else [*each.body, *each.orelse]:

@@ -1,7 +1,6 @@
 """Python libraries on this machine: which interpreter is meant, and which files belong to one of its packages.
 
-Everything is read from files. Only an interpreter that the user named, or that their PATH finds, is ever run, and then
-without its packages; one that lies in a repository's environment is not.
+Only an interpreter that the user named or that their PATH finds is ever run, and then without its packages.
 """
 
 from __future__ import annotations
@@ -38,33 +37,22 @@ _VERSION = re.compile(r"\s*v?(\d+(?:\.\d+)?)")
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """A Python installation.
+    """A Python installation."""
 
-    Attributes:
-        place: Folder of the environment, or path of the program.
-        version: As ``sys.version`` begins, ``3.11.7``.
-        packages: Folders that hold installed packages, strongest first.
-    """
-
-    place: Path
-    version: str
+    place: Path  # Folder of the environment, or path of the program
+    version: str  # As ``sys.version`` begins, ``3.11.7``
     stdlib: Path
-    packages: tuple[Path, ...]
+    packages: tuple[Path, ...]  # Folders that hold installed packages, strongest first
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """The source files of a library.
-
-    Attributes:
-        name: What its distribution is called, or ``python``.
-        paths: Its ``.py`` and ``.pyi`` files, with ``/``, in order.
-    """
+    """The source files of a library."""
 
     name: str
     version: str
     root: Path
-    paths: tuple[str, ...]
+    paths: tuple[str, ...]  # Its ``.py`` and ``.pyi`` files, with ``/``, in order
 
     @property
     def slug(self) -> str:
@@ -74,9 +62,7 @@ class Package:
 
 
 def find_interpreter(named: Path | None, root: Path, environ: Mapping[str, str] = os.environ) -> Interpreter:
-    """Whose packages are meant: those of the interpreter that was named, else of the active environment, else of the
-    environment in the repository, else of the ``python3`` on the PATH.
-    """
+    """That which was named, else of the active environment, else of the repository's, else ``python3`` on the PATH."""
     if named is not None:
         return _at(named)
     active = environ.get("VIRTUAL_ENV")
@@ -88,9 +74,7 @@ def find_interpreter(named: Path | None, root: Path, environ: Mapping[str, str] 
 
 
 def find_package(interpreter: Interpreter, name: str) -> Package:
-    """A package by the name of its distribution or of a module that one imports; ``stdlib`` for the standard
-    library.
-    """
+    """A package by its distribution, or a module that one imports; ``stdlib`` for the standard library."""
     if name == STDLIB:
         paths = tuple(sorted(_walk(interpreter.stdlib, _NOT_STDLIB)))
         return Package("python", interpreter.version, interpreter.stdlib, paths)
@@ -200,7 +184,6 @@ def _files(found: Distribution, root: Path) -> Iterator[str]:
 
 
 def _tops(found: Distribution) -> set[str]:
-    """The names that one imports."""
     if found.files is not None:
         modular = (path.as_posix() for path in found.files if path.suffix in _SUFFIXES)
         return {path.split("/")[0].removesuffix(".py") for path in modular if _is_modular(path)}
@@ -220,7 +203,6 @@ def _walk(folder: Path, without: frozenset[str]) -> Iterator[str]:
 
 
 def _is_modular(path: str) -> bool:
-    """Whether every part of a path can be named in an import."""
     return all(part.isidentifier() for part in _stem(path).split("/"))
 
 
@@ -229,7 +211,6 @@ def _stem(path: str) -> str:
 
 
 def modules_of(paths: Iterable[str]) -> Sequence[tuple[str, str]]:
-    """Dotted module name and path of each file."""
     return [(_stem(path).removesuffix("/__init__").replace("/", "."), path) for path in paths]
 
 

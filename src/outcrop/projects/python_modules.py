@@ -38,16 +38,13 @@ UNKNOWN = Star("")
 
 @dataclass
 class Module:
-    """One source file.
-
-    Attributes:
-        tree: What it parses to; of functions only how they begin, since the rest would fill the memory. A file that
-            gives docstrings to others is whole.
-    """
+    """One source file."""
 
     name: str
     path: str
     lines: Sequence[str]
+    # What it parses to; of functions only how they begin, since the rest would fill the memory. A file that gives
+    # docstrings to others is whole.
     tree: ast.Module
     definitions: dict[str, Definition] = field(default_factory=dict)
     imports: dict[str, tuple[str, str | None]] = field(default_factory=dict)
@@ -58,17 +55,14 @@ class Module:
 
     @property
     def is_package(self) -> bool:
-        """Whether others lie below it."""
         return self.path.rsplit("/", 1)[-1].startswith("__init__.")
 
     @cached_property
     def is_deprecated(self) -> bool:
-        """Whether importing it warns, or its docstring says so."""
         return says_deprecated(ast.get_docstring(self.tree)) or any(map(_warns, self.tree.body))
 
 
 def parse(name: str, path: str, data: bytes) -> Module:
-    """Read one file."""
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     text = data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
     with warnings.catch_warnings():
@@ -148,7 +142,6 @@ def _import(module: Module, node: ast.ImportFrom) -> None:
 
 
 def absolute(module: Module, level: int, name: str | None) -> str:
-    """The dotted name of what a ``from`` names."""
     if not level:
         return name or ""
     parts = module.name.split(".")
@@ -176,7 +169,7 @@ def _is_all(node: ast.expr) -> bool:
 
 
 def _names(node: ast.expr) -> Iterator[str | Star]:
-    """What an expression for ``__all__`` holds, as far as it can be digest_of_names without running it."""
+    """What an expression for ``__all__`` holds, as far as it can be told without running it."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.List | ast.Tuple | ast.Set):
@@ -199,7 +192,6 @@ def _names(node: ast.expr) -> Iterator[str | Star]:
 
 
 def is_decorated(node: Definition, *names: str) -> bool:
-    """Whether one of its decorators is called so, however it is reached."""
     return any(_last_name(each) in names for each in node.decorator_list)
 
 
@@ -212,7 +204,6 @@ def _last_name(node: ast.expr) -> str:
 
 
 def is_deprecated(node: Definition) -> bool:
-    """Whether its decorators, its docstring or its first statements say that it should not be used any more."""
     if any("deprecate" in _last_name(each).lower() for each in node.decorator_list):
         return True
     if says_deprecated(ast.get_docstring(node)):
@@ -221,7 +212,6 @@ def is_deprecated(node: Definition) -> bool:
 
 
 def says_deprecated(doc: str | None) -> bool:
-    """Whether a docstring begins with it."""
     if not doc:
         return False
     beginning = "\n".join(doc.split("\n")[:_DEPRECATION_LINES])

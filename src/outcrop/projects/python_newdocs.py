@@ -14,14 +14,10 @@ from outcrop.projects.python_modules import ADD_NEWDOC, Module
 
 @dataclass(eq=False)
 class AddedDoc:
-    """What is said of one compiled name.
-
-    Attributes:
-        node: The docstring, or None where only members have one.
-    """
+    """What is said of one compiled name."""
 
     module: Module
-    node: ast.expr | None = None
+    node: ast.expr | None = None  # The docstring, or None where only members have one
     members: dict[str, AddedDoc] = field(default_factory=dict)
 
 
@@ -30,27 +26,26 @@ def read_notes(module: Module) -> Iterator[tuple[str, str, str | None, AddedDoc]
     if ADD_NEWDOC not in "\n".join(module.lines):
         return
     wrappers = {
-        node.name: node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef) and _inside(node)
+        node.name: (node, call)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef) and (call := _inside(node)) is not None
     }
     for node in ast.walk(module.tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue
+        found = None
         if node.func.id == ADD_NEWDOC:
             found = _read(node, {}, None)
         elif node.func.id in wrappers:
-            wrapper = wrappers[node.func.id]
-            given = dict(zip((each.arg for each in wrapper.args.args), node.args, strict=False))
-            call = _inside(wrapper)
-            found = _read(call, given, node) if call is not None else None
-        else:
-            found = None
+            function, call = wrappers[node.func.id]
+            given = dict(zip((each.arg for each in function.args.args), node.args, strict=False))
+            found = _read(call, given, node)
         if found is not None:
             place, name, member, doc = found
             yield place, name, member, AddedDoc(module, doc)
 
 
 def _inside(function: ast.FunctionDef) -> ast.Call | None:
-    """The call that a small function makes on behalf of its callers."""
     if not function.args.args:
         return None
     calls = (each for each in ast.walk(function) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name))

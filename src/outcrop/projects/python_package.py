@@ -45,14 +45,12 @@ class PackageImport:
 
 
 def find(index: Index, package: str, executable: Path | None) -> FoundPackage:
-    """A package that is installed here."""
     interpreter = python_env.find_interpreter(executable, index.source.root)
     found = python_env.find_package(interpreter, package)
     return FoundPackage(interpreter, found, STDLIB if package == STDLIB else found.name)
 
 
 def slug_of(item: str, version: str) -> str:
-    """The default project name of a package."""
     return Package("python" if item == STDLIB else item, version, Path(), ()).slug
 
 

@@ -1,15 +1,13 @@
-"""Many repositories in one index: importing peers and installed packages as projects, and keeping them current.
+"""Many repositories in one index: peers and installed packages imported as projects, and kept current.
 
-A peer is read where it is, from its own index, and never changed; its vectors come along, so that no model is asked. An
-installed Python package has no index: its public names are read from source and embedded here, which is why it is named
-as a package.
+A peer is read from its own index and never changed, and no model is asked; public names of a package are embedded here.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from outcrop.app.index import Index
@@ -32,19 +30,6 @@ ATTEMPTS = 3
 Report = Callable[[Progress], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What of a peer is wanted, and how.
-
-    Attributes:
-        kind: What all of it counts as here; None for what it counts as there.
-        paths: Patterns of the paths that are wanted, as in a .gitignore; empty for all.
-    """
-
-    kind: Kind | None = None
-    paths: tuple[str, ...] = ()
-
-
 def import_project(
     index: Index,
     peer: Path,
@@ -54,18 +39,19 @@ def import_project(
     paths: Sequence[str] = (),
     progress: Report | None = None,
 ) -> ProjectReport:
-    """Bring a peer's index in under the name of its project. Nothing is embedded, and nothing in the peer is changed.
+    """Bring in a peer's index: of a Fossil or git repository, a checkout, a plain folder, or an export.
+
+    Nothing is embedded, and nothing in the peer is changed.
 
     Args:
-        peer: A Fossil repository, a folder of a git repository or a checkout, a plain folder, or an export.
-        name: What it is called here; None for what it calls itself.
+        name: None for what it calls itself.
         kind: What all of it counts as here; None for what it counts as there.
         paths: Only paths that match one of these patterns, written as in a .gitignore.
     """
     if name is not None:
         check_project(name)
-    wanted = Wanted(kind, tuple(path.removeprefix("./") for path in paths))
-    return _import_peer(index, peer, name, wanted, progress or _silent)
+    wanted = tuple(path.removeprefix("./") for path in paths)
+    return _import_peer(index, peer, name, kind, wanted, progress or (lambda _: None))
 
 
 def import_package(
@@ -80,18 +66,18 @@ def import_package(
 
     Args:
         package: What one installs or imports it as; ``stdlib`` for the standard library.
-        name: What it is called here; None for its name and version, ``numpy-2.4``.
+        name: None for its name and version, ``numpy-2.4``.
         executable: The interpreter whose packages are meant; see ``python_env.find_interpreter``.
     """
     found = python_package.find(index, package, executable)
     called = check_project(name) if name is not None else found.package.slug
-    return _import_package(index, found, called, "", progress or _silent)
+    return _import_package(index, found, called, "", progress or (lambda _: None))
 
 
 def refresh(index: Index, name: str, *, progress: Report | None = None) -> ProjectReport:
     """Read a project's peer again; only what changed is read."""
     project = project_named(index, name)
-    report = progress or _silent
+    report = progress or (lambda _: None)
     if project.type == PYTHON:
         found = python_package.find(index, project.item, peers.path_of(project.peer))
         # A newer version of a package takes the place of the older, unless the project has a name without a version.
@@ -104,11 +90,11 @@ def refresh(index: Index, name: str, *, progress: Report | None = None) -> Proje
             f"the peer of {name} is gone: {place}",
             f"Keep it as it is; or import it from where it is now with --as {name}; or: outcrop projects remove {name}",
         )
-    return _import_peer(index, place, name, Wanted(project.kind, project.paths), report)
+    return _import_peer(index, place, name, project.kind, project.paths, report)
 
 
 def remove(index: Index, name: str) -> int:
-    """Take a project out of the index, and give the room back. Its peer is not touched. Returns bytes freed on disk."""
+    """Take a project out of the index, and give the room back. Returns bytes freed on disk."""
     project_named(index, name)
     before = index.store.size()
     with index.store.writing():
@@ -118,18 +104,13 @@ def remove(index: Index, name: str) -> int:
 
 
 def listing(index: Index, names: Collection[str] | None = None) -> list[ProjectStatus]:
-    """Projects, and whether each has all that its peer has now. Reads, and writes nothing.
-
-    Args:
-        names: Which; None for all of them.
-    """
+    """These projects (None: all), and whether each has all that its peer has now. Reads, and writes nothing."""
     projects = {project.name: project for project in index.store.projects() if names is None or project.name in names}
     statuses = [status for status in index.store.project_statuses() if status.name in projects]
     return [_compared(index, projects[status.name], status) for status in statuses]
 
 
 def project_named(index: Index, name: str) -> Project:
-    """What is written down of a project."""
     projects = {project.name: project for project in index.store.projects()}
     if name not in projects:
         known = f"There is: {', '.join(projects)}" if projects else "Import one: outcrop import-project PEER"
@@ -137,16 +118,16 @@ def project_named(index: Index, name: str) -> Project:
     return projects[name]
 
 
-def _import_peer(index: Index, path: Path, named: str | None, wanted: Wanted, report: Report) -> ProjectReport:
+def _import_peer(
+    index: Index, path: Path, named: str | None, kind: Kind | None, paths: tuple[str, ...], report: Report
+) -> ProjectReport:
     started = time.perf_counter()
     space = _space(index)
     for _ in range(ATTEMPTS):
         with peers.opened(path, index.settings, space, index.source.store_path(), report) as peer:
             name = peers.name_of(peer, named, index.source.project)
             _check_name_is_free(index, name, peer.type, peer.place, "")
-            project = Project(
-                *(name, peer.type, peer.place, "", wanted.kind, wanted.paths, peer.revision, space, time.time())
-            )
+            project = Project(name, peer.type, peer.place, "", kind, paths, peer.revision, space, time.time())
             try:
                 return _report(index, project, _copy_peer(index, peer, project, report), started)
             except _PeerChanged:
@@ -176,12 +157,10 @@ def _copy_peer(index: Index, peer: Peer, project: Project, report: Report) -> Im
         first.setdefault(member.hash, member)
 
     def read(hashes: Sequence[str]) -> list[copy.Read]:
-        try:
+        with peers.importing(peers.path_of(peer.place)):
             found = list(copy.entries_of(peer.store, hashes, first, known, project.space))
             if peer.store.moment() != peer.moment:
                 raise _PeerChanged
-        except OutcropError as error:
-            raise peers.at(peers.path_of(peer.place), error) from error
         return found
 
     with index.store.writing():
@@ -193,25 +172,20 @@ def _copy_peer(index: Index, peer: Peer, project: Project, report: Report) -> Im
 
 def _contents(peer: Peer) -> tuple[Sequence[Member], Mapping[str, StoredArtifact]]:
     """What a peer's own builds put into it, and what it remembers of that, as it was when it was opened."""
-    try:
-        with peer.store.snapshot():
-            known = peer.store.known()
-            members = [member for member in peer.store.members() if member.hash in known]
-            if peer.store.moment() != peer.moment:
-                raise _PeerChanged
-    except OutcropError as error:
-        raise peers.at(peers.path_of(peer.place), error) from error
+    with peers.importing(peers.path_of(peer.place)), peer.store.snapshot():
+        known = peer.store.known()
+        members = [member for member in peer.store.members() if member.hash in known]
+        if peer.store.moment() != peer.moment:
+            raise _PeerChanged
     return members, known
 
 
 def _unembedded(peer: Peer, hashes: Collection[str]) -> frozenset[str]:
-    """Artifacts some of whose passages have no vector."""
-    found: set[str] = set()
-    for key in hashes:
-        chunks = peer.store.embedded_chunks(peer.space, [key])[key]
-        if any(chunk.vector is None for chunk in chunks):
-            found.add(key)
-    return frozenset(found)
+    return frozenset(
+        key
+        for key in hashes
+        if any(chunk.vector is None for chunk in peer.store.embedded_chunks(peer.space, [key])[key])
+    )
 
 
 def _import_package(
@@ -223,7 +197,7 @@ def _import_package(
         raise UsageError(f"this repository itself is called {name!r}", "Give the package another name: --as NAME")
     peer = peers.spelled(found.interpreter.place)
     _check_name_is_free(index, name, PYTHON, peer, found.item)
-    project = Project(*(name, PYTHON, peer, found.item, Kind.API, (), found.package.version, space, time.time()))
+    project = Project(name, PYTHON, peer, found.item, Kind.API, (), found.package.version, space, time.time())
     with index.store.writing():
         done = python_package.import_public_names(index, found, project, report)
         if replaced:
@@ -232,7 +206,6 @@ def _import_package(
 
 
 def _space(index: Index) -> Space:
-    """The space that is searched."""
     state = index.store.state() if index.store.exists else None
     wanted = index.embedder.space
     if state is not None and state.space != wanted:
@@ -259,7 +232,6 @@ def _check_name_is_free(index: Index, name: str, peer_type: str, peer: str, item
 
 
 def _compared(index: Index, project: Project, status: ProjectStatus) -> ProjectStatus:
-    """A project's status, after a look at its peer."""
     try:
         reason = _difference(index, project, status)
     except OutcropError as error:
@@ -282,12 +254,9 @@ def _difference(index: Index, project: Project, status: ProjectStatus) -> str | 
     if look.behind:
         command = peers.index_command(peers.path_of(project.peer), index.settings)
         return f"its peer changed and was not indexed since. Run: {command}, then {refresh}"
-    gone = peers.withheld(look.source, _versions(index, project))
+    versions = {key: known.version for key, known in index.store.known(project.name).items()}
+    gone = peers.withheld(look.source, versions)
     return f"its peer has taken back {len(gone)} artifacts. Run: {refresh}" if gone else None
-
-
-def _versions(index: Index, project: Project) -> Mapping[str, str]:
-    return {key: known.version for key, known in index.store.known(project.name).items()}
 
 
 def _report(
@@ -316,7 +285,3 @@ def _report(
         skipped=tuple(skipped),
         seconds=time.perf_counter() - started,
     )
-
-
-def _silent(_: Progress) -> None:
-    """The default: no progress is reported."""

@@ -104,14 +104,12 @@ def _names(hit: Hit, identifiers: Collection[str]) -> bool:
 
 
 def _held(hit: Hit, words: Collection[str]) -> int:
-    """How many of these words a passage holds, in any form."""
     there = set(terms.words(f"{hit.path or ''} {hit.name or ''} {hit.text}"))
     stems = {word[:_STEM] for word in there}
     return sum(word in there or (len(word) >= _STEM and word[:_STEM] in stems) for word in words)
 
 
 def _overlap(one: Hit, other: Hit) -> bool:
-    """Whether two passages have lines in common, or one holds the other."""
     if one.text.strip() in other.text or other.text.strip() in one.text:
         return True
     same = (one.project, one.hash, one.cell) == (other.project, other.hash, other.cell)

@@ -140,7 +140,6 @@ def _by_words(query: Query, index: ChunkIndex, k: int, where: Filter) -> Sequenc
 
 
 def without_withheld(source: Source, passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
-    """Without those whose artifact was withdrawn from the public since it was indexed."""
     return {item.id: item for item in visible(source, passages.values())}
 
 
@@ -203,7 +202,6 @@ def _modes(nearest: Sequence[ScoredChunk], by_words: Sequence[ScoredChunk]) -> M
 
 
 def _embed_now(embedder: Embedder, vector: Vector, passages: Sequence[Passage]) -> Mapping[int, float]:
-    """Dot products of passages that the build has not reached yet."""
     if not passages or embedder.address is not None:
         return {}
     # Imported here: only an unfinished index needs it, and every other search should start without it.
@@ -251,7 +249,6 @@ def _answer(
 def search_all(
     queries: Sequence[Query], index: ChunkIndex, source: Source, embedder: Embedder, fallback: Fallback
 ) -> list[Answer]:
-    """Answer questions, in order; each answer is what :func:`search` gives for its question alone."""
     for query in queries:
         check(query)
     if _needs_vectors(queries, index, embedder):

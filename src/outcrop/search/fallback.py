@@ -79,7 +79,6 @@ def _best(source: Source, refs: Sequence[Ref], words: Sequence[str]) -> tuple[li
 
 
 def build_command(source: Source) -> str:
-    """The command that indexes what a source lists: the working tree, or one commit."""
     kind, _, commit = source.worktree.partition(":")
     return f"outcrop index --rev {commit[:SHORT_COMMIT]}" if kind == "rev" else "outcrop index"
 

@@ -28,7 +28,6 @@ class Matches:
     Attributes:
         scores: float32 ``[queries, documents]``, 0 to 1.
         best: Per query its best documents, best first, ties in the order of the documents.
-        space: Id of the space that was compared in.
     """
 
     scores: Matrix | None
@@ -57,7 +56,6 @@ def match(documents: Sequence[str], queries: Sequence[str], embedder: Embedder, 
 
 
 def off(queries: Sequence[str]) -> Matches:
-    """The answer of an embedder that compares no meaning."""
     return Matches(None, ((),) * len(queries), None, OFF)
 
 

@@ -20,14 +20,11 @@ class Query:
     """A question; :func:`outcrop.search.parse.parse` makes it.
 
     Attributes:
-        min_score: Dot product that a hit must reach.
         explain: Whether each hit says what its rank is made of.
-        words: Distinct search terms, without stop words.
         plain_words: Words that are not identifiers, lower-case; they may be mistyped.
         symbol: The last part of the name when the whole question is one symbol (``Flask.run`` → ``run``); a single
             word of a language can be one too.
         certain: Whether the symbol is written as only symbols are: capitals, underscores, dots, a call.
-        identifiers: Identifiers inside a question of words, lower-case.
         phrases: What it puts in double quotation marks, lower-case, white space folded.
         explains: Whether it asks for an explanation rather than for a place; prose answers that.
         file_roles: Roles of files that it asks for by name.
@@ -74,7 +71,6 @@ def _names(value: Choice) -> tuple[str, ...]:
 
 
 def check(query: Query) -> None:
-    """Refuse what cannot be answered."""
     if not query.text.strip():
         raise UsageError("the question is empty", "Say what to look for")
     if query.min_score is not None and not 0 <= query.min_score <= 1:

@@ -85,8 +85,6 @@ class ScoredPassage:
         dense: Dot product with the question, None where there is no vector.
         keyword: Keyword score, None where no word matched.
         path: Empty for what has no path.
-        name: Qualified name or heading trail.
-        siblings: How many passages its artifact has, itself included.
     """
 
     id: int
@@ -253,7 +251,6 @@ def _weigh_crowds(candidates: Sequence[ScoredPassage], points_of: Mapping[int, _
 
 @lru_cache(maxsize=65536)
 def _path_terms(path: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Terms of the file's name without its ending, and of the folder it is in."""
     folders, _, file = path.rpartition("/")
     return _terms(file.rpartition(".")[0] or file), _terms(folders.rpartition("/")[2])
 

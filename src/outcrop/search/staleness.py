@@ -31,7 +31,6 @@ def compare(revisions: Mapping[str, str | None], current: str, *, has_members: b
     """The revision of the first build that is behind the source, None where no build is.
 
     Args:
-        revisions: Of the last complete build of each corpus.
         has_members: Whether any build put anything in. Records alone have no source, so they are never stale.
     """
     behind = [revision for revision in revisions.values() if revision != current]
@@ -68,6 +67,5 @@ class StalenessCheck:
             self._current = f"unknown: {error}"
 
     def result(self) -> Stale | None:
-        """Waits for the source."""
         self._thread.join()
         return compare(self._revisions, self._current, has_members=self._has_members)

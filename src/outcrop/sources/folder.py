@@ -56,7 +56,6 @@ class FolderSource(FileSource):
         return self._root / ".outcrop" / "index.sqlite"
 
     def watch_paths(self) -> WatchPaths:
-        """The folder and every folder in it that is entered."""
         entered: list[bytes] = []
         for _ in self._walk(Collector(self._selection), entered):
             pass

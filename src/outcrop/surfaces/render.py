@@ -8,15 +8,20 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from outcrop import errors
 from outcrop.text import terms
+
+if TYPE_CHECKING:
+    from outcrop.core.model import Answer, Stale
 
 BUG_HINT = "This is a bug. Run it again with OUTCROP_DEBUG=1 to see where it happens."
 
 # Columns of a tab in a shown passage; 8 would move code out of the window.
 TAB = 4
+
+REVISION_CHARACTERS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +168,30 @@ def _plain(value: object) -> Any:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
+def corrections(answer: Answer) -> list[str]:
+    return [
+        harmless_line(f"{typed} is not in the index; the search used {meant}")
+        for typed, meant in answer.corrected.items()
+    ]
+
+
+def staleness(stale: Stale) -> str:
+    """How the index is behind; without revisions for a reader who may not see them."""
+    before, now = (harmless_line(each or "")[:REVISION_CHARACTERS] for each in (stale.indexed, stale.current))
+    if now and not before:
+        return "its first build did not finish"
+    return f"made at {before}, the source is at {now}" if now != before and now else "files changed since it was made"
+
+
 def counted(number: int, noun: str) -> str:
     """``1 passage``, ``2,143 passages``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def listed(items: Sequence[str], most: int) -> str:
+    """``a, b, c and 4 more``."""
+    more = f" and {len(items) - most:,} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + more
 
 
 def size(number: int) -> str:

@@ -61,15 +61,6 @@ class BlobRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class DecodedBlob:
-    """The records of a blob in their order; ``dim`` is 0 when there are no records and none was given."""
-
-    records: tuple[BlobRecord, ...]
-    dim: int
-    headerless: bool
-
-
-@dataclass(frozen=True, slots=True)
 class SpaceNote:
     """What ``space.json`` says of all blobs beside it; chunker and revision of the source are empty where unknown."""
 
@@ -79,7 +70,6 @@ class SpaceNote:
 
 
 def name_of(artifact: str) -> str:
-    """The name of an artifact's blob: ``vec/HASH.bin``."""
     return f"{FOLDER}{artifact}.bin"
 
 
@@ -130,18 +120,13 @@ def encode(records: Iterable[BlobRecord], dim: int) -> bytes:
     return b"".join(parts)
 
 
-def decode(data: bytes, dim: int | None = None, *, normalise: bool = False) -> DecodedBlob:
-    """The records of a blob, with or without its header; without a dim, by the only one with which it parses whole.
+def decode(data: bytes, dim: int, *, normalise: bool = False) -> list[BlobRecord]:
+    """The records of a blob, with or without its header, in their order.
 
     With ``normalise``, vectors of any length are accepted and brought to length 1.
     """
-    headerless = not data.startswith(HEADER)
     if not data:
         raise BlobError("the blob is empty")
-    if dim is None:
-        if data == HEADER:
-            return DecodedBlob((), 0, headerless)
-        dim = infer_dim([data])
     if not 1 <= dim <= LARGEST_DIM:
         raise BlobError(f"a dim of {dim} is impossible")
     records = _records(data, dim)
@@ -153,7 +138,7 @@ def decode(data: bytes, dim: int | None = None, *, normalise: bool = False) -> D
         records = [replace(record, vector=row) for record, row in zip(records, matrix, strict=True)]
     for number, record in enumerate(records):
         _check_length(record.vector, f"record {number}")
-    return DecodedBlob(tuple(records), dim, headerless)
+    return records
 
 
 def infer_dim(blobs: Sequence[bytes]) -> int:
@@ -186,7 +171,6 @@ def encode_note(note: SpaceNote) -> bytes:
 
 
 def decode_note(data: bytes) -> SpaceNote:
-    """What ``space.json`` says; keys that a later version adds are passed over."""
     try:
         values = json.loads(data)
     except (ValueError, RecursionError) as error:

@@ -7,7 +7,6 @@ folder may come from other people and hold anything: only ordinary files are rea
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from outcrop.core.model import Skipped, SkipReason
 from outcrop.core.protocols import TransferStore, override
 from outcrop.core.rows import TransferCounts
 from outcrop.errors import StoreError, StoreFull, UsageError
+from outcrop.sources.file_state import read_file
 from outcrop.transfer import blob, members
 
 # A half-written file that is older was left behind by a process that was killed.
@@ -23,7 +23,6 @@ SECONDS_ABANDONED = 3600.0
 
 _PARTIAL = ".partial-"
 _IGNORE = ".outcropignore"
-_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class DirectoryTransfer(TransferStore):
@@ -50,25 +49,15 @@ class DirectoryTransfer(TransferStore):
     def read(self, name: str) -> bytes | Skipped | None:
         if not blob.is_name(name):
             return None
-        try:
-            descriptor = os.open(self._root / name, _READ)
-            with os.fdopen(descriptor, "rb") as file:
-                status = os.fstat(descriptor)
-                if not stat.S_ISREG(status.st_mode):
-                    return Skipped(name, SkipReason.NOT_A_FILE)
-                if status.st_size > blob.MOST_BYTES:
-                    return blob.oversize(name)
-                return file.read(blob.MOST_BYTES)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            return Skipped(name, SkipReason.UNREADABLE, str(error.strerror or error))
+        content = read_file(os.fsencode(self._root / name), name, blob.MOST_BYTES)
+        if isinstance(content, Skipped):
+            return None if content.reason is SkipReason.VANISHED else content
+        return content.data
 
     @override
     def read_all(self) -> Iterator[tuple[str, bytes | Skipped]]:
         for name in sorted(self.names()):
-            data = self.read(name)
-            if data is not None:
+            if (data := self.read(name)) is not None:
                 yield name, data
 
     @override
@@ -93,7 +82,6 @@ class DirectoryTransfer(TransferStore):
         return TransferCounts(len(fresh), len(gone))
 
     def _prepare(self) -> None:
-        """Make the folder, unless it is used for something else, and clear it of abandoned files."""
         self._check_own()
         self._vec.mkdir(parents=True, exist_ok=True)
         for left in self._vec.glob(f"{_PARTIAL}*"):
@@ -141,9 +129,5 @@ def is_export(folder: Path) -> bool:
 
 def _is_own(name: str) -> bool:
     whole = f"{blob.FOLDER}{name}"
-    return (
-        whole in (blob.NOTE, members.NAME)
-        or name == _IGNORE
-        or name.startswith(_PARTIAL)
-        or blob.hash_of(whole) is not None
-    )
+    is_file = name == _IGNORE or whole in (blob.NOTE, members.NAME) or blob.hash_of(whole) is not None
+    return is_file or name.startswith(_PARTIAL)

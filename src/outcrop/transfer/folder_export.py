@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from outcrop.core.batches import in_batches
+from outcrop.core.batches import WRITE_CHUNKS, in_batches, slices
 from outcrop.core.model import Kind, Part, Ref, Skipped, SkipReason, Space
 from outcrop.core.protocols import Matrix, Source, TransferStore, VectorStore
 from outcrop.core.reports import ImportReport, Progress
 from outcrop.core.rows import DEFAULT_BUILDERS, Digested, Entry, Member, TransferCounts, View
 from outcrop.errors import BlobError
-from outcrop.indexing.ingest import WRITE_CHUNKS, Report, digest
+from outcrop.indexing.ingest import Report, digest
 from outcrop.indexing.scope import DOCS, corpus_of
 from outcrop.transfer import blob, members, sync
 from outcrop.transfer.blob import SpaceNote
@@ -59,7 +59,6 @@ def members_of(store: VectorStore) -> list[Member]:
 
 
 def read_members(transfer: TransferStore) -> MembersFile | None:
-    """The places of the artifacts of an export, or None where it has no such file."""
     data = transfer.read(members.NAME)
     if isinstance(data, Skipped):
         raise BlobError(f"{members.NAME} cannot be read: {data.detail or data.reason}")
@@ -108,10 +107,8 @@ def import_export(
 def _members(source: Source, store: VectorStore, outgoing: Outgoing) -> MembersFile:
     locations = _locations(store, outgoing)
     artifacts: dict[str, ExportedArtifact] = {}
-    wanted = sorted(locations)
-    for start in range(0, len(wanted), sync.BATCH_ARTIFACTS):
-        some = store.embedded_chunks(outgoing.space, wanted[start : start + sync.BATCH_ARTIFACTS])
-        for artifact, chunks in some.items():
+    for some in slices(sorted(locations), sync.BATCH_ARTIFACTS):
+        for artifact, chunks in store.embedded_chunks(outgoing.space, some).items():
             if chunks and all(item.vector is not None for item in chunks):
                 at = sorted(locations[artifact], key=lambda item: (item.path or "", item.part, item.kind))
                 passages = [replace(item.chunk, text="") for item in chunks]
@@ -162,7 +159,7 @@ def _read_artifacts(
 
 def _to_artifact(exported: ExportedArtifact, data: bytes, space: Space) -> ImportedArtifact:
     records = sorted(
-        (record for record in blob.decode(data, space.dim).records if record.project == ""),
+        (record for record in blob.decode(data, space.dim) if record.project == ""),
         key=lambda record: record.seq,
     )
     if not records or [record.seq for record in records] != [chunk.seq for chunk in exported.chunks]:

@@ -149,7 +149,6 @@ def _optional(read: Callable[[Any], Value], value: Any) -> Value | None:
 
 
 def _path(value: object) -> str:
-    """A path that stays inside."""
     path = _text(value)
     if not path or path.startswith("/") or "\0" in path or ".." in path.split("/"):
         raise ValueError(f"{path!r} is no path inside a repository")

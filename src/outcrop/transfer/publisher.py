@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from outcrop.core.model import Space
 from outcrop.core.protocols import Publisher, Source, TransferStore, VectorStore, Withholding, override
-from outcrop.core.rows import StoredArtifact, TransferCounts
+from outcrop.core.rows import BuildOutcome, StoredArtifact, TransferCounts
 from outcrop.transfer import blob, sync
 from outcrop.transfer.sync import Outgoing
 
@@ -45,24 +45,16 @@ class BlobPublisher(Publisher):
             self._transfer.replace({}, gone)
 
     @override
-    def publish(
-        self,
-        hashes: Collection[str],
-        changed: Collection[str],
-        space: Space,
-        revision: str,
-        before: str | None,
-        has_new_vectors: bool,
-        on_start: Callable[[], None],
-    ) -> TransferCounts:
+    def publish(self, outcome: BuildOutcome, on_start: Callable[[], None]) -> TransferCounts:
         note = sync.note_of(self._transfer)
         shared = None if note is None else (note.space, note.revision)
-        if shared == (space, revision) and not changed and not has_new_vectors:
+        space, revision = outcome.space, outcome.revision
+        if shared == (space, revision) and not outcome.changed and not outcome.has_new_vectors:
             return TransferCounts(0, 0)
         on_start()
         others = self._foreign(space)
-        only = changed if shared == (space, before) else None
-        return sync.export(self._store, self._transfer, Outgoing(space, revision, hashes), only, others)
+        only = outcome.changed if shared == (space, outcome.before) else None
+        return sync.export(self._store, self._transfer, Outgoing(space, revision, outcome.hashes), only, others)
 
     def _foreign(self, space: Space) -> frozenset[str]:
         return foreign_hashes(self._source, self._transfer, space, self._known)

@@ -72,7 +72,6 @@ def pull(source: Source, space: Space, remote: str | None) -> SyncReport:
 
 
 def _exchange(source: Source, url: str | None) -> SyncReport:
-    """Give this and another copy of a Fossil repository the latest blobs."""
     require_transfer(source)
     from outcrop.transfer.fossil import remote
 

@@ -13,6 +13,7 @@ from itertools import accumulate, islice
 import numpy as np
 
 from outcrop import chunking
+from outcrop.core.batches import WRITE_CHUNKS, slices
 from outcrop.core.model import Artifact, Chunk, Filter, Ref, Skipped, SkipReason, Space
 from outcrop.core.protocols import Source, TransferStore, Vector, VectorStore
 from outcrop.core.reports import ImportReport, NormaliseReport
@@ -30,9 +31,6 @@ BATCH_ARTIFACTS = 500
 
 # Blobs handed over at a time: some 25,000 chunks; the store cuts that smaller where it has to.
 BATCH_BYTES = 64 << 20
-
-# Vectors of one transaction.
-VECTORS_AT_ONCE = 10_000
 
 # How far a vector's length may be from 1 without being written anew.
 EVEN = 1e-6
@@ -76,8 +74,8 @@ def export(
     fresh = sorted(item for item in wanted if changed is None or item in changed or blob.name_of(item) not in there)
     added = removed = 0
     adds: dict[str, bytes] = {}
-    for start in range(0, len(fresh), BATCH_ARTIFACTS):
-        for artifact, chunks in store.embedded_chunks(space, fresh[start : start + BATCH_ARTIFACTS]).items():
+    for some in slices(fresh, BATCH_ARTIFACTS):
+        for artifact, chunks in store.embedded_chunks(space, some).items():
             name = blob.name_of(artifact)
             if kept and kept.get(name) == _fingerprint(chunks):
                 continue
@@ -130,7 +128,7 @@ def import_blobs(
         records: dict[str, Sequence[BlobRecord]] = {}
         for artifact, data in contents.items():
             try:
-                decoded = blob.decode(data, space.dim).records
+                decoded = blob.decode(data, space.dim)
             except BlobError as error:
                 refused.append(Skipped(blob.name_of(artifact), SkipReason.BROKEN, error.what))
             else:
@@ -140,7 +138,7 @@ def import_blobs(
         done = ingest(source, store, space, report, _BlobCutter(source.rules, foreign))
         imported = 0
         vectors = _missing_vectors(store, space, records)
-        while batch := list(islice(vectors, VECTORS_AT_ONCE)):
+        while batch := list(islice(vectors, WRITE_CHUNKS)):
             store.add_vectors(space, [digest for digest, _ in batch], np.stack([vector for _, vector in batch]))
             imported += len(batch)
         embedded, chunks = store.progress(space, Filter(imported=False))
@@ -222,7 +220,6 @@ class _BlobCutter(Cutter):
 
 
 def _locate(text: str, records: Sequence[BlobRecord]) -> Iterator[Chunk]:
-    """Chunks of foreign records, each with the lines of its text in the artifact."""
     newlines = list(accumulate(len(line) + 1 for line in text.split("\n")))
     at = 0
     for record in sorted(records, key=lambda item: item.seq):
@@ -240,9 +237,8 @@ def _missing_vectors(
     store: VectorStore, space: Space, records: Mapping[str, Sequence[BlobRecord]]
 ) -> Iterator[tuple[bytes, Vector]]:
     """Per chunk without a vector, its digest and the vector that its blob has for the same text at the same place."""
-    hashes = list(records)
-    for start in range(0, len(hashes), BATCH_ARTIFACTS):
-        for artifact, chunks in store.embedded_chunks(space, hashes[start : start + BATCH_ARTIFACTS]).items():
+    for some in slices(list(records), BATCH_ARTIFACTS):
+        for artifact, chunks in store.embedded_chunks(space, some).items():
             there = {(record.seq, record.text): record.vector for record in records[artifact]}
             for chunk in chunks:
                 vector = there.get((chunk.seq, chunk.text)) if chunk.vector is None else None
@@ -309,7 +305,7 @@ def _normalise_blobs(transfer: TransferStore, expected: Space) -> tuple[int, int
             unchanged += 1
         else:
             try:
-                adds[name] = blob.encode(blob.decode(data, space.dim, normalise=True).records, space.dim)
+                adds[name] = blob.encode(blob.decode(data, space.dim, normalise=True), space.dim)
             except BlobError as error:
                 refused.append(Skipped(name, SkipReason.BROKEN, error.what))
     if note is None and adds:
@@ -319,10 +315,9 @@ def _normalise_blobs(transfer: TransferStore, expected: Space) -> tuple[int, int
 
 
 def _records(data: bytes | Skipped, dim: int) -> Sequence[BlobRecord] | None:
-    """Of a blob in the present form; None where it is not."""
     if isinstance(data, Skipped) or not data.startswith(blob.HEADER):
         return None
     try:
-        return blob.decode(data, dim).records
+        return blob.decode(data, dim)
     except BlobError:
         return None

@@ -419,6 +419,25 @@ def test_a_bug_is_one_line_and_debug_shows_where(run: Run, monkeypatch: pytest.M
     assert "Traceback" in run("status").err
 
 
+def test_an_interrupted_import_of_a_c_extension_is_no_bug(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(*_: object, **__: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as stop:
+            raise ImportError("initialization failed") from stop
+
+    def open_index(*_: object, **__: object) -> None:
+        try:
+            load()
+        except ImportError as error:
+            raise RuntimeError("no model") from error
+
+    for broken in (load, open_index):
+        monkeypatch.setattr("outcrop.app.index.open", broken)
+        result = run("status")
+        assert (result.code, result.err.strip()) == (130, "outcrop: stopped")
+
+
 def interrupted(seconds: float) -> tuple[int, str]:
     """Index in a process of its own and press Ctrl-C that many seconds after it started."""
     code = (

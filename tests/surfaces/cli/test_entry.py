@@ -21,7 +21,7 @@ def test_an_interrupted_import_ends_quietly(tmp_path: Path, module: str, command
         "    def find_spec(self, name, path=None, target=None):\n"
         f"        if name == {module!r}:\n"
         "            print('importing', flush=True)\n"
-        "            time.sleep(30)\n"
+        "            time.sleep(60)\n"
         "sys.meta_path.insert(0, Slow())\n"
         "sys.argv = ['outcrop', 'status']\n"
         "from outcrop.surfaces.cli import entry\n"
@@ -34,7 +34,7 @@ def test_an_interrupted_import_ends_quietly(tmp_path: Path, module: str, command
     assert process.stdout.readline() == b"importing\n"
     time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (-signal.SIGINT, b"")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from terminal import on_terminal
 
@@ -111,7 +111,6 @@ def documents(draw: st.DrawFn) -> str:
     return draw(st.sampled_from([text, text + "\n", text.replace("\n", "\r\n")]))
 
 
-@settings(deadline=None)
 @given(text=documents())
 def test_in_and_out_again_is_the_same_file(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     root = tmp_path_factory.mktemp("project")

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ from outcrop.app import watch_lock
 from outcrop.embedders.hash import HashEmbedder
 from outcrop.errors import BadConfig, EgressRefused, NotARepository
 from outcrop.surfaces.cli.program import main
-from outcrop.surfaces.watch import daemon, triggers
+from outcrop.surfaces.watch import daemon, once, triggers
 from outcrop.surfaces.watch.once import update_once
 
 BENCHMARKS = Path(__file__).parent.parent.parent.parent / "benchmarks"
@@ -107,14 +108,14 @@ class TestFolders:
             index.build(rebuild=True)
             assert not trigger.wait(0.3, 0.0)
             (folder / "z.md").write_text("1")
-            assert trigger.wait(5.0, 0.0)
+            assert trigger.wait(60.0, 0.0)
             trigger.close()
 
     def test_an_ignore_file_changes_what_is_watched(self, folder: Path) -> None:
         with outcrop.open(folder) as index:
             trigger = triggers.FileEvents(index.source)
             (folder / ".outcropignore").write_text("src/\n")
-            assert trigger.wait(5.0, 0.0)
+            assert trigger.wait(60.0, 0.0)
             (folder / "src" / "b.py").write_text("gamma = 1\n")
             assert not trigger.wait(0.3, 0.0)
             trigger.close()
@@ -322,7 +323,7 @@ class TestGit:
             trigger = triggers.make_trigger(index.source)
             assert trigger.how == "file events"
             (repository / "node_modules" / "kept.js").write_text("let b\n")
-            assert trigger.wait(5.0, 0.0)
+            assert trigger.wait(60.0, 0.0)
             trigger.close()
 
     def test_a_worktree_is_watched_beside_the_main_one(self, repository: Path, tmp_path: Path) -> None:
@@ -415,7 +416,7 @@ class TestFossil:
         trigger = triggers.FilePolling(repository)
         assert not trigger.wait(0.1, 0.0)
         build(repository)
-        assert trigger.wait(5.0, 0.0)
+        assert trigger.wait(60.0, 0.0)
         assert not trigger.wait(0.3, 0.0)
 
 
@@ -621,7 +622,7 @@ def test_passages_without_a_vector_are_made_up_for_at_the_same_revision(
     assert "current" in capsys.readouterr().out
 
 
-def test_once_waits_for_a_build_and_one_call_waits(folder: Path) -> None:
+def test_once_waits_for_a_build_and_one_call_waits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build(folder)
     (folder / "a.md").write_text("# Sitatunga\n")
     results: list[str] = []
@@ -630,13 +631,26 @@ def test_once_waits_for_a_build_and_one_call_waits(folder: Path) -> None:
         with outcrop.open(folder) as index:
             results.append(update_once(index, lambda _: None, if_indexed=True).text)
 
+    # The first has found that it must wait for the build before the second comes, which takes the place behind it.
+    found_locked = threading.Event()
+
+    def pause(_: float) -> None:
+        found_locked.set()
+        time.sleep(0.1)
+
+    monkeypatch.setattr(once, "time", SimpleNamespace(monotonic=time.monotonic, sleep=pause))
+    threads = [threading.Thread(target=call) for _ in range(4)]
     with outcrop.open(folder) as other, other.store.writing():
-        threads = [threading.Thread(target=call) for _ in range(4)]
-        for thread in threads:
+        threads[0].start()
+        assert found_locked.wait(60)
+        for thread in threads[1:]:
             thread.start()
-            time.sleep(0.2)
+        deadline = time.monotonic() + 60
+        while len(results) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
     for thread in threads:
-        thread.join()
+        thread.join(60)
+        assert not thread.is_alive()
     assert sum(text.startswith("another call waits") for text in results) == 2
     assert sum(text.startswith("current to") for text in results) == 1
     assert found(folder, "sitatunga") == ["a.md"]

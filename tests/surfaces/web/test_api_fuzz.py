@@ -72,7 +72,7 @@ def test_every_answer_is_as_described(ask: WebClient, schema: Any, name: str, mo
     codes: list[int] = []
 
     @given(st.data())
-    @settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=25, database=None, suppress_health_check=list(HealthCheck))
     def fuzz(data: st.DataObject) -> None:
         case = data.draw(operation.as_strategy(generation_mode=mode))
         response = send(ask, case)

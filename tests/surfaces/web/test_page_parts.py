@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from repositories import commit, git, make_repository, write
 
@@ -105,7 +105,6 @@ def text_of(lines: list[str]) -> str:
 PATHS = st.sampled_from(["a.py", "b.c", "c.md", "d.rst", "e.html", "f.sql", "g.json", "h.js", "i", "j.rb", None])
 
 
-@settings(deadline=None)
 @given(st.text(max_size=200), PATHS, st.text(max_size=20))
 def test_highlighted_lines_contain_the_text_and_nothing_else(text: str, path: str | None, query: str) -> None:
     lines = passage(text, 1, marked_terms(query, {}))

@@ -36,7 +36,7 @@ def served(folder: Path) -> Iterator[Server]:
 def get(address: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
     request = urllib.request.Request(address, headers=dict(headers or {}))
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -58,7 +58,7 @@ def test_a_raw_request_without_a_host_or_with_nonsense_is_survived(served: Serve
         b"\x00\xff\x16\x03\r\n\r\n",
         b"GET /ext/search?q=\xff HTTP/1.1\r\nHost: x\r\n\r\n",
     ):
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
             connection.sendall(raw)
             connection.shutdown(socket.SHUT_WR)
             assert re.match(rb"HTTP/1\.1 4\d\d", connection.recv(100))

@@ -30,8 +30,6 @@ class Route:
         address: In its canonical spelling (see :func:`canonical`).
         host: The name or IP address in it, without brackets.
         ips: The IP addresses that were judged, in the order to try them; empty where only the proxy knows the name.
-        loopback: Whether every one of them is this machine.
-        proxy: Never one on the way to this machine.
     """
 
     address: str

@@ -65,7 +65,6 @@ class EmbeddingClient:
                 self._connections = _Connections(route)
 
     def hide(self, text: str) -> str:
-        """A server's words without the secrets that went to it."""
         for value in self._headers().values():
             for part in value.split():
                 if len(part) >= SECRET_CHARACTERS and part not in SCHEMES:

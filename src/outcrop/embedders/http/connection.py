@@ -41,7 +41,6 @@ class RequestGroup:
     exchanges: set[HttpExchange] = field(default_factory=set)
 
     def stop(self) -> None:
-        """End every request in flight now."""
         self.stopped.set()
         for exchange in list(self.exchanges):
             if exchange.sock is not None:
@@ -67,7 +66,6 @@ class HttpExchange:
     closed_by_server: bool = False
 
     def use(self, sock: socket.socket) -> None:
-        """Give the next operation on ``sock`` the time that is left."""
         self.sock = sock
         if self.group.stopped.is_set():
             raise ConnectionAbortedError("the request was cancelled")
@@ -178,7 +176,6 @@ def make_pool(route: Route) -> httpcore2.ConnectionPool:
 
 
 def _next_hop(route: Route) -> tuple[tuple[str, ...], int]:
-    """Hosts to try, and their port."""
     if route.proxy is None:
         return route.ips, route.port
     try:

@@ -44,7 +44,6 @@ class Disclosure:
     proxy: str | None
 
     def lines(self) -> list[str]:
-        """The same in words, for a person."""
         noun = self.what if self.texts != 1 else self.what[:-1]
         lines = [
             f"{self.texts:,} {noun} ({self.characters:,} characters) would leave this machine.",
@@ -165,7 +164,6 @@ class Egress(Embedder):
         return resolve(str(self.address), self._proxy)
 
     def is_allowed(self) -> bool:
-        """Whether the user allowed this address beforehand."""
         return canonical(str(self.address)) in self._allowed
 
     @override

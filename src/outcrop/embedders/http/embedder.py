@@ -10,16 +10,16 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 import numpy as np
 
-from outcrop.core.model import Space
-from outcrop.core.protocols import Embedder, Matrix, override
+from outcrop.config.settings import Settings
+from outcrop.core.protocols import Matrix, override
 from outcrop.embedders import known_models
+from outcrop.embedders.base import PlannedEmbedder
 from outcrop.embedders.http import responses
 from outcrop.embedders.http.address import Route
 from outcrop.embedders.http.client import EmbeddingClient, HttpResponse
 from outcrop.embedders.http.connection import RequestGroup
 from outcrop.embedders.http.endpoint import Dialect
 from outcrop.embedders.http.retry import FOR_PASSAGES, FOR_QUERIES, RetryPolicy, send_with_retries
-from outcrop.embedders.known_models import ModelOptions
 from outcrop.embedders.truncate import sanitize, truncate
 from outcrop.errors import EmbedderError, EmbedderUnavailable
 from outcrop.text import tokenizer
@@ -61,28 +61,23 @@ class TooLong(EmbedderError):
     """The server calls the input too long."""
 
 
-class HttpEmbedder(Embedder):
+class HttpEmbedder(PlannedEmbedder):
     """Implements the ``Embedder`` port for a model behind an address. Sends nothing before :meth:`authorize`."""
 
     def __init__(
         self,
         dialect: Dialect,
         address: str,
-        options: ModelOptions,
+        options: Settings,
         headers: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
+        super().__init__(known_models.plan(dialect.model, options))
         self._client = EmbeddingClient(address, headers, dialect.start_server)
         self._dialect = dialect
-        self._plan = known_models.plan(dialect.model, options)
         self._batch = options.batch or dialect.batch
-        self._timeout = options.seconds or dialect.timeout
+        self._timeout = options.timeout or dialect.timeout
         self._has_answered = False
         self._has_truncated = False
-
-    @property
-    @override
-    def space(self) -> Space:
-        return self._plan.space
 
     @property
     @override
@@ -92,10 +87,9 @@ class HttpEmbedder(Embedder):
     @property
     @override
     def max_tokens(self) -> int:
-        return self._plan.profile.max_tokens - tokenizer.count(self._plan.profile.passage)
+        return super().max_tokens - tokenizer.count(self._plan.profile.passage)
 
     def authorize(self, route: Route) -> None:
-        """Allow requests along this route, and no longer along another."""
         self._client.authorize(route)
 
     @override
@@ -192,7 +186,6 @@ class HttpEmbedder(Embedder):
         )
 
     def _request(self, texts: Sequence[str], policy: RetryPolicy, group: RequestGroup) -> Matrix:
-        """One request, repeated where that can help."""
         request = self._dialect.request(texts)
         if self._plan.ask_dim is not None:
             request["dimensions"] = self._plan.ask_dim

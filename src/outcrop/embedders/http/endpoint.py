@@ -29,7 +29,6 @@ class Dialect:
         self.model = model
 
     def request(self, texts: Sequence[str]) -> dict[str, object]:
-        """The JSON to send."""
         return {"model": self.model, "input": list(texts)}
 
     def error(self, status: int, message: str, address: str) -> EmbedderError | None:

@@ -16,7 +16,6 @@ from outcrop.embedders.http import ollama
 from outcrop.embedders.http.consent import Consent, Egress
 from outcrop.embedders.http.embedder import HttpEmbedder
 from outcrop.embedders.http.endpoint import Dialect, refuse_secrets
-from outcrop.embedders.known_models import ModelOptions
 from outcrop.errors import BadConfig, EmbedderUnavailable
 
 KEYRING_SERVICE = "outcrop"
@@ -40,7 +39,7 @@ def make(settings: Settings, consent: Consent | None = None, environ: Mapping[st
         refuse_secrets(settings.endpoint_url)
         dialect, address = Dialect(settings.model), settings.endpoint_url
     headers = lru_cache(maxsize=1)(lambda: _headers(settings, token, environ))
-    inner = HttpEmbedder(dialect, address, ModelOptions.from_settings(settings), headers)
+    inner = HttpEmbedder(dialect, address, settings, headers)
     return Egress(
         inner,
         consent or Consent(),

@@ -108,17 +108,7 @@ def _in_order(data: list[dict[str, object]], address: str) -> list[dict[str, obj
 
 
 def _noun(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case str():
-            return "a string"
-        case []:
-            return "an empty list"
-        case list():
-            return "a list"
-        case dict():
-            return "an object"
-    return "a single number"
+    if value == []:
+        return "an empty list"
+    names = {bool: "true or false", str: "a string", list: "a list", dict: "an object"}
+    return "null" if value is None else names.get(type(value), "a single number")

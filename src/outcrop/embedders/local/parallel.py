@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,25 +19,11 @@ def map_threaded(function: Callable[[str], Any], texts: Sequence[str], threads: 
 
     After an error or Ctrl-C, every thread stops at the end of its current call.
     """
-    results: list[Any] = [None] * len(texts)
-    waiting = deque(enumerate(texts))
-
-    def work() -> None:
-        while waiting:
-            try:
-                number, text = waiting.popleft()
-            except IndexError:  # another thread took the last one
-                return
-            results[number] = function(text)
-
     workers = min(threads, len(texts))
     if workers == 1:
-        work()
-        return results
-    with ThreadPoolExecutor(workers, "embed") as pool:
-        try:
-            for done in [pool.submit(work) for _ in range(workers)]:
-                done.result()
-        finally:
-            waiting.clear()
-    return results
+        return list(map(function, texts))
+    pool = ThreadPoolExecutor(workers, "embed")
+    try:
+        return list(pool.map(function, texts))
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -63,7 +63,6 @@ class PublicArtifacts:
 
     @cached_property
     def pages(self) -> Mapping[str, Structured]:
-        """Wiki pages and technotes by hash."""
         return {item.uuid: item for item in (*self.wiki.values(), *self.technotes.values())}
 
     @cached_property

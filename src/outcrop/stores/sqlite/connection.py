@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 
@@ -33,7 +34,7 @@ CREATE TABLE fx_vec_project(
 """,
 }
 
-# How long a statement waits for another process's transaction; ours take well under a second.
+# How long a statement waits for another process's transaction; ours take well under a second, Fossil's end within 15.
 BUSY_SECONDS = 20.0
 
 # Memory for pages in KiB. A search reads the vectors once, and a cache that they fill only makes it slower; a build
@@ -43,17 +44,15 @@ WRITING_CACHE = 65536
 # For a write into a shared database: a cache that spills locks its readers out until the commit.
 SHARED_CACHE = 262144
 
-_ERRORS = ErrorClasses(locked=StoreLocked, denied=StoreFull, damaged=StoreDamaged, other=StoreError)
+_REBUILD = "Make it again from the source: outcrop rebuild"
+ERRORS = ErrorClasses(locked=StoreLocked, denied=StoreFull, damaged=StoreDamaged, other=StoreError)
 
 
 def connect(path: Path, create: bool, shared: bool = False, read_only: bool = False) -> sqlite3.Connection:
-    """Open the database that the index is in.
+    """Open the database that the index is in; ``shared`` and ``read_only`` as of ``DatabaseFile``.
 
     Args:
-        path: The database file.
-        create: Make it, and its folder, when it is not there.
-        shared: Another program owns it and decides on its journal and its pages; only our tables are made.
-        read_only: It is another repository's: nothing in it is changed, so that an older schema cannot be upgraded.
+        create: Make it, and its folder, when it is not there; of a shared one, our tables.
     """
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a database file", "Name a file")
@@ -77,7 +76,6 @@ def connect(path: Path, create: bool, shared: bool = False, read_only: bool = Fa
 
 
 def connect_in_memory() -> sqlite3.Connection:
-    """An empty database that lives as long as its connection."""
     database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     _create_schema(database)
     return database
@@ -85,7 +83,7 @@ def connect_in_memory() -> sqlite3.Connection:
 
 def _open(path: Path, create: bool, shared: bool) -> sqlite3.Connection:
     try:
-        database = _connection(path, "mode=rwc" if create and not shared else "mode=rw")
+        database = open_file(path, "mode=rwc" if create and not shared else "mode=rw")
         if create and not shared and not database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
             # 8 KiB pages waste least with 1.5 KiB vectors; WAL lets readers go on while a build writes.
             database.execute("PRAGMA page_size = 8192")
@@ -96,7 +94,7 @@ def _open(path: Path, create: bool, shared: bool) -> sqlite3.Connection:
             raise
         # The folder cannot be written: read what is there. Without a journal no process can be writing either.
         unchanging = not any(path.with_name(path.name + suffix).exists() for suffix in ("-wal", "-journal"))
-        database = _connection(path, "mode=ro&immutable=1" if unchanging else "mode=ro")
+        database = open_file(path, "mode=ro&immutable=1" if unchanging else "mode=ro")
     if not shared:
         _refuse_truncated(database, path)
     # A power cut may then damage a database with a rollback journal, as Fossil's is; one with a WAL loses a commit.
@@ -118,6 +116,18 @@ def _refuse_truncated(database: sqlite3.Connection, path: Path) -> None:
         raise sqlite3.DatabaseError("the end of the file is missing")
 
 
+def drop_tables(path: Path) -> None:
+    """Drop our tables, whatever is in them, from another program's database."""
+    with closing(open_file(path, "mode=rw")) as database, transaction(database, shared=True):
+        # The keyword index first: it takes its own tables along.
+        names = database.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'fx_vec_*'"
+            " ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC"
+        ).fetchall()
+        for (name,) in names:
+            database.execute(f"DROP TABLE IF EXISTS {name}")
+
+
 def prepare_for_build(database: sqlite3.Connection, shared: bool) -> None:
     database.execute(f"PRAGMA cache_size = -{SHARED_CACHE if shared else WRITING_CACHE}")
     if shared:
@@ -127,7 +137,8 @@ def prepare_for_build(database: sqlite3.Connection, shared: bool) -> None:
         database.execute("PRAGMA secure_delete = ON")
 
 
-def _connection(path: Path, options: str) -> sqlite3.Connection:
+def open_file(path: Path, options: str) -> sqlite3.Connection:
+    """Connect for every thread of the process; ``options`` are those of SQLite's URI."""
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?{options}",
         uri=True,
@@ -138,12 +149,12 @@ def _connection(path: Path, options: str) -> sqlite3.Connection:
 
 
 def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, shared: bool, read_only: bool) -> None:
-    version = _schema_version(database)
+    version = _schema_version(database, path)
     if version is None:
         if not create:
             raise IndexMissing(f"there is no index in {path}", "Run: outcrop index")
         with transaction(database, shared):
-            if _schema_version(database) is None:
+            if _schema_version(database, path) is None:
                 _create_schema(database)
         return
     if version > SCHEMA_VERSION:
@@ -156,12 +167,13 @@ def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, share
             f"the index at {path} was written by an older Outcrop (schema {version}, this one has {SCHEMA_VERSION})",
             "Update the index there: outcrop index",
         )
-    while version < SCHEMA_VERSION:
+    if version < SCHEMA_VERSION:
         with transaction(database, shared):
-            for statement in _statements(MIGRATIONS[version]):
-                database.execute(statement)
-            version += 1
-            set_meta(database, "schema", str(version))
+            # Read again: another process may have been faster.
+            for outdated in range(_schema_version(database, path) or version, SCHEMA_VERSION):
+                for statement in _statements(MIGRATIONS[outdated]):
+                    database.execute(statement)
+            set_meta(database, "schema", str(SCHEMA_VERSION))
 
 
 def _create_schema(database: sqlite3.Connection) -> None:
@@ -173,15 +185,16 @@ def _create_schema(database: sqlite3.Connection) -> None:
     set_meta(database, "changes", str(time.time_ns()))
 
 
-def _schema_version(database: sqlite3.Connection) -> int | None:
+def _schema_version(database: sqlite3.Connection, path: Path) -> int | None:
     if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'fx_vec_meta'").fetchone():
         return None
     value = meta(database, "schema")
-    return int(value) if value else None
+    if value is None or not re.fullmatch(r"[1-9]\d{0,8}", value, re.ASCII):
+        raise StoreDamaged(f"the index at {path} has no schema {value!r}", _REBUILD)
+    return int(value)
 
 
 def create_statement(table: str) -> str:
-    """The SQL that makes one of our tables."""
     return next(
         statement for statement in _statements(_schema()) if f" {table} " in statement or f" {table}(" in statement
     )
@@ -202,7 +215,6 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def meta(database: sqlite3.Connection, key: str) -> str | None:
-    """A value of the key-value table, or None."""
     row = database.execute("SELECT value FROM fx_vec_meta WHERE key = ?", (key,)).fetchone()
     return None if row is None else str(row[0])
 
@@ -243,11 +255,9 @@ def count_change(database: sqlite3.Connection) -> None:
 @contextmanager
 def explained(path: Path, shared: bool = False) -> Iterator[None]:
     """Turn SQLite's and the file system's errors into ours, naming the file."""
-    repair = "Look at: fossil test-integrity, and restore a copy"
-    if not shared:
-        repair = "Make it again from the source: outcrop rebuild"
+    repair = "Look at: fossil test-integrity, and restore a copy" if shared else _REBUILD
     try:
-        with translated(f"the index at {path}", _ERRORS, repair):
+        with translated(f"the index at {path}", ERRORS, repair):
             yield
     except StoreError as error:
         if "no such table: fx_vec" in str(error.__cause__):

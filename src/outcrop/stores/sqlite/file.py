@@ -8,18 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from outcrop.errors import IndexMissing, StoreDamaged, StoreLocked
-from outcrop.stores.sqlite import keywords
-from outcrop.stores.sqlite.connection import (
-    connect,
-    connect_in_memory,
-    count_change,
-    explained,
-    meta,
-    prepare_for_build,
-    set_meta,
-    transaction,
-)
+from outcrop.errors import IndexMissing, StoreFull, StoreLocked
+from outcrop.stores.sqlite import connection, keywords
 from outcrop.text import terms
 
 # A build gives free pages back, which copies the whole file, from 8 MiB and a quarter of the file.
@@ -51,13 +41,15 @@ class DatabaseFile:
     @contextmanager
     def reading(self, create: bool = False) -> Iterator[sqlite3.Connection]:
         """The connection, for this thread alone."""
-        with self._lock, explained(self.path, self.shared):
+        with self._lock, connection.explained(self.path, self.shared):
             if self.database is not None and not self.database.in_transaction and self._opened != self._identity():
                 # The file was removed or replaced; what this connection still sees is no longer the index.
                 self.close()
             if self.database is None:
                 self.database = (
-                    connect_in_memory() if self._in_memory else connect(self.path, create, self.shared, self._read_only)
+                    connection.connect_in_memory()
+                    if self._in_memory
+                    else connection.connect(self.path, create, self.shared, self._read_only)
                 )
                 self._opened = self._identity()
             yield self.database
@@ -87,9 +79,8 @@ class DatabaseFile:
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
-        """One write transaction."""
-        with self.reading(create=True) as database, transaction(database, self.shared):
-            count_change(database)
+        with self.reading(create=True) as database, connection.transaction(database, self.shared):
+            connection.count_change(database)
             yield database
 
     @contextmanager
@@ -104,8 +95,8 @@ class DatabaseFile:
                 pass
         with self._locked():
             with self.reading(create=True) as database:
-                prepare_for_build(database, self.shared)
-                outdated = meta(database, "terms") != str(terms.VERSION)
+                connection.prepare_for_build(database, self.shared)
+                outdated = connection.meta(database, "terms") != str(terms.VERSION)
             if outdated:
                 self._rebuild_keywords()
             yield
@@ -120,7 +111,7 @@ class DatabaseFile:
         from filelock import FileLock, Timeout
 
         lock_path = self.beside(".lock")
-        with explained(lock_path):
+        with connection.explained(lock_path):
             lock_path.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(lock_path, timeout=0)
             try:
@@ -143,19 +134,16 @@ class DatabaseFile:
         return bool(free > MIN_FREE_PAGES and free > MIN_FREE_SHARE * pages)
 
     def is_being_written(self) -> bool:
-        lock_path = self.beside(".lock")
-        if not lock_path.exists():
+        if not self.beside(".lock").exists():
             return False
-        from filelock import FileLock, Timeout
-
-        try:
-            with FileLock(lock_path, timeout=0):
-                return False
-        except Timeout:
-            return True
-        except OSError:
-            # A folder that this user may not write says nothing of who else writes in it.
-            return False
+        # A folder that this user may not write says nothing of who else writes in it.
+        with suppress(StoreFull):
+            try:
+                with self._locked():
+                    return False
+            except StoreLocked:
+                return True
+        return False
 
     def shrink(self) -> None:
         """Give free pages back to the disk, except in a shared database."""
@@ -172,14 +160,15 @@ class DatabaseFile:
             self.database = None
 
     def remove(self) -> None:
-        """Delete our own file, whatever state it is in, with what belongs to it, and its folder when empty."""
-        if self.shared:
-            raise StoreDamaged(
-                f"{self.path} is damaged, and was left alone since it holds more than an index",
-                "Look at: fossil test-integrity, and restore a copy",
-            )
+        """Delete our own file, whatever state it is in, with what belongs to it, and its folder when empty.
+
+        From a shared database only our tables go.
+        """
         self.close()
-        with self._locked(), explained(self.path):
+        with self._locked(), connection.explained(self.path, self.shared):
+            if self.shared:
+                connection.drop_tables(self.path)
+                return
             for suffix in ("", "-wal", "-shm"):
                 self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
         with suppress(OSError):
@@ -191,11 +180,7 @@ class DatabaseFile:
                 self.path.parent.rmdir()
 
     def beside(self, suffix: str) -> Path:
-        """A file that belongs to this one; of a shared database it is in the user's cache.
-
-        Args:
-            suffix: What its name ends in, with a dot.
-        """
+        """A file that belongs to this one; of a shared database it is in the user's cache."""
         if not self.shared:
             return self.path.with_name(self.path.name + suffix)
         # Imported here: only builds and status ask.
@@ -214,4 +199,4 @@ class DatabaseFile:
                     keywords.insert(database, batch, table)
         with self.changing() as database:
             keywords.use_next(database)
-            set_meta(database, "terms", str(terms.VERSION))
+            connection.set_meta(database, "terms", str(terms.VERSION))

@@ -44,10 +44,12 @@ class FilterCache:
 
 
 def _select(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids | None:
-    imported = wanted.imported or not _has_projects(database)
-    if wanted.kinds and _kinds(database, worktree) <= set(wanted.kinds):
-        # The filter of a user who may see some kinds, in an index that holds no others.
-        wanted = replace(wanted, kinds=())
+    imported = wanted.imported or database.execute("SELECT 1 FROM fx_vec_project LIMIT 1").fetchone() is None
+    if wanted.kinds:
+        question = "SELECT DISTINCT kind FROM fx_vec_member WHERE worktree IN (?, ?)"
+        if {row[0] for row in database.execute(question, (worktree, EVERYWHERE))} <= set(wanted.kinds):
+            # The filter of a user who may see some kinds, in an index that holds no others.
+            wanted = replace(wanted, kinds=())
     if imported and replace(wanted, imported=True) == Filter() and _is_only_view(database, worktree):
         return None
     conditions, values = ["m.worktree IN (?, ?)"], [worktree, EVERYWHERE]
@@ -82,15 +84,6 @@ def _select(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids 
     # A chunk may be a member twice. (SQLite's DISTINCT takes longer than all the rest.)
     distinct: Ids = ids[np.diff(ids, prepend=-1) != 0]
     return distinct
-
-
-def _has_projects(database: sqlite3.Connection) -> bool:
-    return database.execute("SELECT 1 FROM fx_vec_project LIMIT 1").fetchone() is not None
-
-
-def _kinds(database: sqlite3.Connection, worktree: str) -> set[str]:
-    question = "SELECT DISTINCT kind FROM fx_vec_member WHERE worktree IN (?, ?)"
-    return {row[0] for row in database.execute(question, (worktree, EVERYWHERE))}
 
 
 def _is_only_view(database: sqlite3.Connection, worktree: str) -> bool:

@@ -24,11 +24,9 @@ class IndexedArtifact:
     """An artifact that a view names.
 
     Attributes:
-        paths: Every path at which this view has it.
         project: Slug of its repository; empty for this one.
         version: ``Ref.version`` when it was read.
         size: Not None where its source is asked for plain bytes.
-        readable: Whether its source knows it; false for records.
     """
 
     hash: str
@@ -69,7 +67,6 @@ def find(
     project: str,
     kinds: Container[str] | None,
 ) -> IndexedArtifact | None:
-    """The artifact at a path, or with a hash, or both; None where the view has none of these kinds."""
     conditions, values = ["m.project = ?", "m.worktree IN (?, ?)"], [project, worktree, EVERYWHERE]
     for column, wanted in (("path", path), ("hash", artifact)):
         if wanted is not None:
@@ -103,7 +100,6 @@ def find(
 
 
 def chunks(database: sqlite3.Connection, artifact: ArtifactKey) -> Sequence[StoredText]:
-    """The passages of one artifact, in order."""
     rows = database.execute(
         "SELECT text, first_line, cell FROM fx_vec_chunk WHERE project = ? AND hash = ? ORDER BY seq", artifact
     )
@@ -116,12 +112,8 @@ def facets(database: sqlite3.Connection, worktree: str) -> Sequence[FacetCount]:
     A passage that is in two corpora counts in both, and once in the second sort of row.
     """
     # Both statements are answered by an index; joining them here passes no text.
-    whole: dict[tuple[str, str], int] = {
-        (project, artifact): count
-        for project, artifact, count in database.execute(
-            "SELECT project, hash, count(*) FROM fx_vec_chunk GROUP BY project, hash"
-        )
-    }
+    counts = database.execute("SELECT project, hash, count(*) FROM fx_vec_chunk GROUP BY project, hash")
+    whole: dict[tuple[str, str], int] = {(project, artifact): count for project, artifact, count in counts}
     rows = database.execute(
         "SELECT DISTINCT corpus, kind, project, hash, part FROM fx_vec_member WHERE worktree IN (?, ?)",
         (worktree, EVERYWHERE),
@@ -169,7 +161,6 @@ def collections(database: sqlite3.Connection, worktree: str, space: Space) -> Se
 
 
 def holdings(database: sqlite3.Connection, worktree: str, space: Space) -> Sequence[InventoryRow]:
-    """Every artifact of a view at each of its places, with how much is stored of it."""
     (vectors,) = database.execute("SELECT count(*) FROM fx_vec_embedding WHERE model = ?", (space.model,)).fetchone()
     (chunks,) = database.execute("SELECT count(*) FROM fx_vec_chunk").fetchone()
     # Almost always every chunk has its vector, and then there is nothing to join.
@@ -202,7 +193,6 @@ def holdings(database: sqlite3.Connection, worktree: str, space: Space) -> Seque
 
 
 def spaces(database: sqlite3.Connection) -> Sequence[SpaceStatus]:
-    """Every space that has vectors."""
     # The key's own index has the models; the table has the vectors between them, which take ten times as long to pass.
     counts = database.execute(
         "SELECT model, count(*), min(chunk_id) FROM fx_vec_embedding GROUP BY model ORDER BY model"
@@ -217,10 +207,10 @@ def spaces(database: sqlite3.Connection) -> Sequence[SpaceStatus]:
 
 def payload(database: sqlite3.Connection) -> int:
     """Bytes of text, vectors and keyword index, without what SQLite needs to find them."""
-    (text,) = database.execute("SELECT total(length(CAST(text AS BLOB))) FROM fx_vec_chunk").fetchone()
-    (vectors,) = database.execute("SELECT total(length(v)) FROM fx_vec_embedding").fetchone()
-    (words,) = database.execute(
-        "SELECT (SELECT total(length(block)) FROM fx_vec_terms_data)"
+    (stored,) = database.execute(
+        "SELECT (SELECT total(length(CAST(text AS BLOB))) FROM fx_vec_chunk)"
+        " + (SELECT total(length(v)) FROM fx_vec_embedding)"
+        " + (SELECT total(length(block)) FROM fx_vec_terms_data)"
         " + (SELECT total(length(c0) + length(c1) + length(c2)) FROM fx_vec_terms_content)"
     ).fetchone()
-    return int(text + vectors + words)
+    return int(stored)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +45,6 @@ MAX_FORM_CHUNKS = 12
 
 
 def terms_of(text: str) -> str:
-    """What is indexed of a text."""
     return " ".join(terms.words(text))
 
 
@@ -56,7 +57,6 @@ def delete(database: sqlite3.Connection, ids: Sequence[int]) -> None:
 
 
 def set_paths(database: sqlite3.Connection, project: str, artifact: str, paths: str) -> None:
-    """Index an artifact's chunks under other paths."""
     database.execute(
         f"UPDATE {TABLE} SET path = ? WHERE rowid IN (SELECT id FROM fx_vec_chunk WHERE project = ? AND hash = ?)",
         (terms_of(paths), project, artifact),
@@ -105,21 +105,12 @@ def matches(
     """
     rows = database.execute(
         f"SELECT rowid, -bm25({TABLE}, ?, ?, ?) AS score FROM {TABLE} WHERE {TABLE} MATCH ?"
-        " ORDER BY score DESC, rowid" + (" LIMIT ?" if visible is None else ""),
-        (
-            *COLUMN_WEIGHTS,
-            " OR ".join(f'"{word}"' for word in words[:MAX_TERMS]),
-            *([limit] if visible is None else []),
-        ),
+        " ORDER BY score DESC, rowid LIMIT ?",
+        # In SQLite -1 is no limit.
+        (*COLUMN_WEIGHTS, " OR ".join(f'"{word}"' for word in words[:MAX_TERMS]), limit if visible is None else -1),
     )
-    found: list[tuple[int, float]] = []
-    for row in rows:
-        if visible is None or row[0] in visible:
-            found.append(row)
-            if len(found) == limit:
-                break
-    rows.close()
-    return found
+    with closing(rows):
+        return list(islice((row for row in rows if visible is None or row[0] in visible), limit))
 
 
 class LengthCache:
@@ -212,7 +203,6 @@ def unknown(database: sqlite3.Connection, worktree: str, words: Sequence[str], k
 
 
 def stems(database: sqlite3.Connection, beginning: str) -> Mapping[str, int]:
-    """The stems that begin so, and how many chunks hold each."""
     _attach_vocabulary(database, "row")
     rows = database.execute(
         "SELECT term, doc FROM temp.fx_vec_vocabulary_row WHERE term >= ? AND term <= ?",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -70,7 +71,6 @@ class VectorCache:
         return {row[0]: _block([row], space)[0] for row in found}
 
     def count(self, database: sqlite3.Connection, space: Space, visible: Ids | None) -> int:
-        """How many of the visible chunks have a vector."""
         self._drop_if_changed(database, space)
         if self._ids is None and visible is None:
             (count,) = database.execute(
@@ -133,8 +133,15 @@ def _blocks(database: sqlite3.Connection, space: Space) -> Iterator[tuple[list[i
 
 
 def _block(rows: Sequence[tuple[int, bytes]], space: Space) -> Matrix:
-    try:
+    with checked_lengths(space):
         return stack([row[1] for row in rows], space.dim)
+
+
+@contextmanager
+def checked_lengths(space: Space) -> Iterator[None]:
+    """Vectors of a space are read inside; one of another length is damage."""
+    try:
+        yield
     except FormatError as error:
         raise StoreDamaged(
             f"a stored vector of {space.id} has the wrong length", "Make the index again: outcrop rebuild"

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from outcrop.core.batches import slices
 from outcrop.core.model import FileState, Skipped, SkipReason
 from outcrop.core.rows import Member, Replaced, View
 from outcrop.stores.sqlite import filters, keywords
@@ -24,11 +25,8 @@ class MembershipChange:
     """How a view has to change.
 
     Attributes:
-        seen: File states now, and before.
-        skipped: What was left out; None where that is as before.
-        dead: Views that exist no more.
+        skipped: None where that is as before.
         unplaced: Whether artifacts are stored that no view names yet.
-        builders: The corpora whose builds these memberships are of.
     """
 
     gone: frozenset[MemberKey]
@@ -88,7 +86,6 @@ def apply(database: sqlite3.Connection, worktree: str, change: MembershipChange)
 def stored_keys(
     database: sqlite3.Connection, project: str, worktree: str, builders: Sequence[str]
 ) -> frozenset[MemberKey]:
-    """The memberships that these builders added."""
     marks = ", ".join("?" * len(builders))
     return frozenset(
         database.execute(
@@ -164,14 +161,12 @@ def drop_sources(database: sqlite3.Connection) -> None:
 
 
 def drop_everything(database: sqlite3.Connection) -> None:
-    """Empty every table of ours but ``fx_vec_meta``."""
     keywords.clear(database)
     for table in ("chunk", "embedding", "artifact", "member", "file", "skip", "built", "record", "project", "state"):
         database.execute(f"DELETE FROM fx_vec_{table}")
 
 
 def key_of(member: Member) -> MemberKey:
-    """A membership as its row is compared."""
     return (member.corpus, member.builder, member.hash, str(member.part), member.path or "", str(member.kind))
 
 
@@ -183,9 +178,8 @@ def _dead_worktrees(database: sqlite3.Connection, live: frozenset[str]) -> list[
 
 def update_paths(database: sqlite3.Connection, project: str, hashes: Collection[str]) -> None:
     """Copy the first member's path and kind to the chunks, and every path's words to the keyword index."""
-    ordered = sorted(hashes)
-    for start in range(0, len(ordered), _MAX_PARAMETERS):
-        some = (project, *ordered[start : start + _MAX_PARAMETERS])
+    for batch in slices(sorted(hashes), _MAX_PARAMETERS):
+        some = (project, *batch)
         where = f"project = ? AND hash IN ({', '.join('?' * (len(some) - 1))})"
         first: dict[tuple[str, str], tuple[str, str]] = {}
         paths: dict[str, set[str]] = {}
@@ -216,7 +210,6 @@ def update_paths(database: sqlite3.Connection, project: str, hashes: Collection[
 def _replace_files(
     database: sqlite3.Connection, worktree: str, seen: Mapping[str, FileState], before: Mapping[str, FileState]
 ) -> None:
-    """Update the file states of a view, writing only rows that differ."""
     database.executemany(
         "DELETE FROM fx_vec_file WHERE worktree = ? AND path = ?",
         ((worktree, path) for path in before.keys() - seen.keys()),
@@ -232,13 +225,11 @@ def _replace_files(
 
 
 def file_states(database: sqlite3.Connection, worktree: str) -> Mapping[str, FileState]:
-    """File states of a view's last build."""
     rows = database.execute("SELECT path, size, mtime_ns, inode, hash FROM fx_vec_file WHERE worktree = ?", (worktree,))
     return {path: FileState(*state) for path, *state in rows}
 
 
 def skipped_artifacts(database: sqlite3.Connection, worktree: str) -> Sequence[Skipped]:
-    """What a view's last build left out, by path."""
     rows = database.execute(
         "SELECT path, reason, detail, hash FROM fx_vec_skip WHERE worktree = ? ORDER BY path, reason", (worktree,)
     )

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from outcrop import chunking
+from outcrop.core.batches import slices
 from outcrop.core.model import Chunk, Filter, Kind, MediaNote, Part, Space
-from outcrop.core.rows import ArtifactKey, Embedded, Passage, PassageRef, Pending
+from outcrop.core.rows import ArtifactKey, Digested, Embedded, Passage, PassageRef
 from outcrop.core.vectors import from_bytes
-from outcrop.errors import FormatError, StoreDamaged
 from outcrop.stores.sqlite import upserts
 from outcrop.stores.sqlite.filters import EVERYWHERE
+from outcrop.stores.sqlite.matrix import checked_lengths
 from outcrop.text.globs import path_matcher
-
-T = TypeVar("T")
 
 # Things that one statement asks for; SQLite may be built to take no more than 999 parameters.
 MAX_ROWS = 300
@@ -47,7 +46,7 @@ def stored_chunk(row: Sequence[Any]) -> Chunk:
 def passages(database: sqlite3.Connection, worktree: str, ids: Sequence[int], wanted: Filter) -> dict[int, Passage]:
     """Chunks with their places in a view, by id in the order asked for; those that are gone are missing."""
     rows: dict[int, Sequence[Any]] = {}
-    for some in _batches(list(dict.fromkeys(ids))):
+    for some in slices(list(dict.fromkeys(ids)), MAX_ROWS):
         marks = ", ".join("?" * len(some))
         for row in database.execute(
             f"SELECT c.id, c.hash, c.project, c.kind, a.version, c.uri, c.transcript, {CHUNK_COLUMNS}"
@@ -110,7 +109,7 @@ def _members(
 ) -> dict[tuple[str, str, str], list[_Membership]]:
     """Memberships by project, hash and part, each by path and corpus."""
     found: dict[tuple[str, str, str], list[_Membership]] = defaultdict(list)
-    for some in _batches(artifacts):
+    for some in slices(artifacts, MAX_ROWS):
         for artifact, part, *values in database.execute(
             f"{_wanted(some)} SELECT m.hash, m.part, m.corpus, m.project, m.path, m.kind, m.worktree FROM wanted w"
             " CROSS JOIN fx_vec_member m ON m.project = w.project AND m.hash = w.hash"
@@ -123,28 +122,22 @@ def _members(
 
 
 def _siblings(database: sqlite3.Connection, artifacts: Sequence[ArtifactKey]) -> dict[ArtifactKey, int]:
-    """How many chunks each artifact has."""
-    found: dict[ArtifactKey, int] = {}
-    for some in _batches(artifacts):
+    return {
+        (project, artifact): count
+        for some in slices(artifacts, MAX_ROWS)
         for project, artifact, count in database.execute(
             f"{_wanted(some)} SELECT w.project, w.hash, (SELECT count(*) FROM fx_vec_chunk c"
             " WHERE c.project = w.project AND c.hash = w.hash) FROM wanted w",
             tuple(chain.from_iterable(some)),
-        ):
-            found[project, artifact] = count
-    return found
+        )
+    }
 
 
 def _wanted(artifacts: Sequence[ArtifactKey]) -> str:
     return f"WITH wanted(project, hash) AS (VALUES {', '.join(['(?, ?)'] * len(artifacts))})"
 
 
-def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), MAX_ROWS):
-        yield items[start : start + MAX_ROWS]
-
-
-def pending(database: sqlite3.Connection, space: Space, chosen: frozenset[int] | None) -> Sequence[Pending]:
+def pending(database: sqlite3.Connection, space: Space, chosen: frozenset[int] | None) -> Sequence[Digested]:
     """Distinct chunks without a vector in a space, in index order; of these ids only where some are chosen."""
     rows = database.execute(
         f"SELECT id, digest, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
@@ -152,10 +145,10 @@ def pending(database: sqlite3.Connection, space: Space, chosen: frozenset[int] |
         " ORDER BY id",
         (space.model,),
     )
-    found: dict[bytes, Pending] = {}
+    found: dict[bytes, Digested] = {}
     for chunk_id, digest, *columns in rows:
         if digest not in found and (chosen is None or chunk_id in chosen):
-            found[digest] = Pending(digest, stored_chunk(columns))
+            found[digest] = Digested(stored_chunk(columns), digest)
     return list(found.values())
 
 
@@ -168,7 +161,7 @@ def embedded(database: sqlite3.Connection, worktree: str, space: Space, artifact
         " WHERE m.project = '' AND m.hash = c.hash AND m.part = c.part AND m.worktree = ?) ORDER BY c.seq",
         (space.model, artifact, worktree),
     ).fetchall()
-    try:
+    with checked_lengths(space):
         return [
             Embedded(
                 stored_chunk(columns),
@@ -178,10 +171,6 @@ def embedded(database: sqlite3.Connection, worktree: str, space: Space, artifact
             )
             for digest, data, uri, transcript, *columns in found
         ]
-    except FormatError as error:
-        raise StoreDamaged(
-            f"a stored vector of {space.id} has the wrong length", "Make the index again: outcrop rebuild"
-        ) from error
 
 
 def refs(database: sqlite3.Connection, worktree: str, chosen: frozenset[int] | None) -> Sequence[PassageRef]:
@@ -204,7 +193,6 @@ def refs(database: sqlite3.Connection, worktree: str, chosen: frozenset[int] | N
 
 
 def text_of(database: sqlite3.Connection, artifact: ArtifactKey) -> tuple[str, str]:
-    """The text of an artifact as far as its passages hold it, every line in its place, and its format."""
     lines: list[str] = []
     form = "windows"
     rows = database.execute(

@@ -8,32 +8,13 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from outcrop.core import rows
 from outcrop.core.model import EVERYTHING, FileState, Filter, Kind, Part, Skipped, SkipReason, Space
 from outcrop.core.protocols import Matrix, Vector, override
 from outcrop.core.reports import CollectionStatus, SpaceStatus
-from outcrop.core.rows import (
-    DEFAULT_BUILDERS,
-    ArtifactKey,
-    Embedded,
-    Entry,
-    InventoryRow,
-    Member,
-    Names,
-    Passage,
-    PassageRef,
-    Pending,
-    RecordEntry,
-    Replaced,
-    ScoredChunk,
-    State,
-    StoredArtifact,
-    Upserted,
-    View,
-    Written,
-)
 from outcrop.errors import IndexMissing
 from outcrop.stores.sqlite import filters, inventory, keywords, membership, passages, upserts, writer
-from outcrop.stores.sqlite.connection import copy_tables, count_change, meta, transaction
+from outcrop.stores.sqlite.connection import copy_tables, count_change, meta, moment, transaction
 from outcrop.stores.sqlite.file import DatabaseFile
 from outcrop.stores.sqlite.filters import EVERYWHERE
 from outcrop.stores.sqlite.matrix import VectorCache
@@ -44,10 +25,8 @@ class SqliteStore(ProjectTables):
     """Implements :class:`outcrop.core.protocols.VectorStore`.
 
     Args:
-        path: The database file. Reading never creates it. None keeps everything in memory, for this process only.
+        path: As for ``DatabaseFile``, like ``shared`` and ``read_only``.
         worktree: The view of the source that this store object reads and writes.
-        shared: Another program owns the file, as Fossil does its repository.
-        read_only: The file is another repository's, and nothing in it is changed.
     """
 
     def __init__(self, path: Path | None, worktree: str = "", shared: bool = False, *, read_only: bool = False) -> None:
@@ -84,19 +63,11 @@ class SqliteStore(ProjectTables):
     def writing(self) -> AbstractContextManager[None]:
         return self.file.write_lock()
 
-    def is_being_written(self) -> bool:
-        """Whether another process is building right now."""
-        return self.file.is_being_written()
-
     @override
     def close(self) -> None:
         self.file.close()
         self._vectors, self._filters = VectorCache(), filters.FilterCache(self.worktree)
         self._lengths = keywords.LengthCache()
-
-    def remove(self) -> None:
-        """Delete a database file of our own that cannot be read any more, with everything that belongs to it."""
-        self.file.remove()
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -105,17 +76,19 @@ class SqliteStore(ProjectTables):
         self.write((), space)
 
     @override
-    def replace(self, view: View) -> Replaced:
+    def replace(self, view: rows.View) -> rows.Replaced:
         return self.write((), view=view).dropped
 
     @override
-    def write(self, entries: Sequence[Entry], space: Space | None = None, view: View | None = None) -> Written:
+    def write(
+        self, entries: Sequence[rows.Entry], space: Space | None = None, view: rows.View | None = None
+    ) -> rows.Written:
         with self._reading(create=True) as database:
             change = None if view is None else membership.compare(database, self.worktree, view)
             state = self.state()
         if state is not None and state.space == space:
             space = None
-        done = Written(0, 0)
+        done = rows.Written(0, 0)
         if not (entries or space or change):
             return done
         *earlier, last = self._batches(entries)
@@ -126,26 +99,26 @@ class SqliteStore(ProjectTables):
 
     def _write_batch(
         self,
-        entries: Sequence[Entry],
+        entries: Sequence[rows.Entry],
         space: Space | None,
         change: membership.MembershipChange | None,
-        before: Written,
-    ) -> Written:
+        before: rows.Written,
+    ) -> rows.Written:
         prepared = writer.prepare(entries)
         with self.file.changing() as database:
             if space is not None:
                 writer.set_space(database, space)
             done = writer.insert(database, prepared)
             writer.mark_unplaced(database, prepared)
-            dropped = Replaced(0, 0) if change is None else membership.apply(database, self.worktree, change)
-        return Written(before.chunks + done.chunks, before.reused + done.reused, dropped)
+            dropped = rows.Replaced(0, 0) if change is None else membership.apply(database, self.worktree, change)
+        return rows.Written(before.chunks + done.chunks, before.reused + done.reused, dropped)
 
     @override
-    def upsert(self, corpus: str, records: Sequence[RecordEntry], space: Space) -> Upserted:
+    def upsert(self, corpus: str, records: Sequence[rows.RecordEntry], space: Space) -> rows.Upserted:
         with self._reading(create=True) as database:
             outdated = upserts.outdated(database, corpus, records)
             state = self.state()
-        done = Upserted(0, 0, 0, 0)
+        done = rows.Upserted(0, 0, 0, 0)
         if outdated or state is None or state.space != space:
             with self.file.changing() as database:
                 if state is None or state.space != space:
@@ -160,25 +133,22 @@ class SqliteStore(ProjectTables):
 
     @override
     def add_vectors(
-        self,
-        space: Space,
-        digests: Sequence[bytes],
-        vectors: Matrix,
-        revision: str | None = None,
-        builders: Sequence[str] = DEFAULT_BUILDERS,
+        self, space: Space, digests: Sequence[bytes], vectors: Matrix, completion: rows.Completion | None = None
     ) -> None:
         with self._reading(create=True) as database:
+            # Outside of the transaction, which is then short; and again where the tables changed meanwhile.
+            before = moment(database)
             placed = writer.place_vectors(database, space, digests, vectors)
             with transaction(database, self.is_shared):
-                if meta(database, "changes") != placed.changes:
+                if moment(database) != before:
                     placed = writer.place_vectors(database, space, digests, vectors)
                 count_change(database)
-                writer.add_vectors(database, placed.rows)
-                if revision is not None:
-                    writer.finish(database, self.worktree, revision, builders)
+                writer.add_vectors(database, placed)
+                if completion is not None:
+                    writer.finish(database, self.worktree, completion.revision, completion.builders)
 
     @override
-    def finish(self, revision: str, builders: Sequence[str] = DEFAULT_BUILDERS) -> None:
+    def finish(self, revision: str, builders: Sequence[str] = rows.DEFAULT_BUILDERS) -> None:
         done = self.revisions()
         if all(done.get(builder) == revision for builder in builders) and not self.interrupted():
             return
@@ -191,7 +161,10 @@ class SqliteStore(ProjectTables):
             scaled, bad = writer.find_denormalised(database)
         if scaled or bad:
             with self.file.changing() as database:
-                writer.rewrite_vectors(database, scaled, bad)
+                database.executemany("UPDATE fx_vec_embedding SET v = ? WHERE rowid = ?", scaled)
+                database.executemany("DELETE FROM fx_vec_embedding WHERE rowid = ?", bad)
+                if bad:
+                    database.execute("DELETE FROM fx_vec_built")
         return len(scaled), len(bad)
 
     def holds_others(self) -> bool:
@@ -231,26 +204,26 @@ class SqliteStore(ProjectTables):
             yield database, self._filters.select(database, where)
 
     @override
-    def state(self) -> State | None:
+    def state(self) -> rows.State | None:
         with self._reading() as database:
             row = database.execute("SELECT model, dim, last_ckout FROM fx_vec_state").fetchone()
-            return None if row is None else State(Space(row[0], row[1]), row[2])
+            return None if row is None else rows.State(Space(row[0], row[1]), row[2])
 
     @override
-    def known(self, project: str = "") -> Mapping[str, StoredArtifact]:
+    def known(self, project: str = "") -> Mapping[str, rows.StoredArtifact]:
         with self._reading() as database:
-            rows = database.execute(
+            found = database.execute(
                 "SELECT hash, version, recipe, skip, detail, parts FROM fx_vec_artifact WHERE project = ?", (project,)
             )
             return {
-                key: StoredArtifact(
+                key: rows.StoredArtifact(
                     version,
                     recipe,
                     None if skip is None else SkipReason(skip),
                     detail,
                     frozenset(map(Part, parts.split(","))) if parts else frozenset({Part.WHOLE}),
                 )
-                for key, version, recipe, skip, detail, parts in rows
+                for key, version, recipe, skip, detail, parts in found
             }
 
     @override
@@ -266,7 +239,7 @@ class SqliteStore(ProjectTables):
     @override
     def built(self) -> str | None:
         done = self.revisions()
-        found = {done.get(builder) for builder in DEFAULT_BUILDERS}
+        found = {done.get(builder) for builder in rows.DEFAULT_BUILDERS}
         return found.pop() if len(found) == 1 else None
 
     @override
@@ -282,16 +255,16 @@ class SqliteStore(ProjectTables):
             return database.execute(question, (self.worktree,)).fetchone() is not None
 
     @override
-    def members(self, builder: str | None = None) -> Sequence[Member]:
+    def members(self, builder: str | None = None) -> Sequence[rows.Member]:
         with self._reading() as database:
-            rows = database.execute(
+            found = database.execute(
                 "SELECT corpus, builder, hash, part, path, kind FROM fx_vec_member"
                 " WHERE project = '' AND worktree = ? AND (builder = ? OR ? IS NULL)",
                 (self.worktree, builder, builder),
             )
             return [
-                Member(corpus, own_builder, key, Part(part), path or None, Kind(kind))
-                for corpus, own_builder, key, part, path, kind in rows
+                rows.Member(corpus, own_builder, key, Part(part), path or None, Kind(kind))
+                for corpus, own_builder, key, part, path, kind in found
             ]
 
     @override
@@ -304,7 +277,7 @@ class SqliteStore(ProjectTables):
             return int(count)
 
     @override
-    def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[Embedded]]:
+    def embedded_chunks(self, space: Space, hashes: Sequence[str]) -> Mapping[str, Sequence[rows.Embedded]]:
         with self.file.snapshot() as database:
             return {key: passages.embedded(database, self.worktree, space, key) for key in hashes}
 
@@ -314,7 +287,7 @@ class SqliteStore(ProjectTables):
             return meta(database, "interrupted") == "yes"
 
     @override
-    def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[Pending]:
+    def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[rows.Digested]:
         with self._view(where) as (database, visible):
             return passages.pending(database, space, _as_set(visible))
 
@@ -339,10 +312,10 @@ class SqliteStore(ProjectTables):
             return embedded, chunks
 
     @override
-    def names(self) -> Names:
+    def names(self) -> rows.Names:
         with self._reading() as database:
             question = "SELECT DISTINCT {} FROM fx_vec_member WHERE worktree IN (?, ?)"
-            return Names(
+            return rows.Names(
                 *(
                     frozenset(row[0] for row in database.execute(question.format(column), (self.worktree, EVERYWHERE)))
                     for column in ("corpus", "kind", "project")
@@ -350,16 +323,16 @@ class SqliteStore(ProjectTables):
             )
 
     @override
-    def nearest(self, query: Vector, k: int, where: Filter) -> Sequence[ScoredChunk]:
+    def nearest(self, query: Vector, k: int, where: Filter) -> Sequence[rows.ScoredChunk]:
         with self._view(where) as (database, visible):
             state = self.state()
             if state is None:
                 return []
             ids, scores = self._vectors.nearest(database, state.space, query, k, visible)
-        return list(map(ScoredChunk, ids.tolist(), scores.tolist()))
+        return list(map(rows.ScoredChunk, ids.tolist(), scores.tolist()))
 
     @override
-    def keyword(self, terms: Sequence[str], k: int, where: Filter) -> Sequence[ScoredChunk]:
+    def keyword(self, terms: Sequence[str], k: int, where: Filter) -> Sequence[rows.ScoredChunk]:
         if not terms:
             return []
         with self._view(where) as (database, visible):
@@ -368,7 +341,7 @@ class SqliteStore(ProjectTables):
                 found = keywords.matches_among(database, terms, k, visible, self._lengths)
             else:
                 found = keywords.matches(database, terms, k, _as_set(visible))
-            return [ScoredChunk(*row) for row in found]
+            return [rows.ScoredChunk(*row) for row in found]
 
     @override
     def defining(self, name: str, k: int, where: Filter) -> Sequence[int]:
@@ -399,17 +372,16 @@ class SqliteStore(ProjectTables):
             return {} if state is None else self._vectors.vectors(database, state.space, ids)
 
     @override
-    def passages(self, ids: Sequence[int], where: Filter) -> Mapping[int, Passage]:
+    def passages(self, ids: Sequence[int], where: Filter) -> Mapping[int, rows.Passage]:
         with self.file.snapshot() as database:
             return passages.passages(database, self.worktree, ids, where)
 
-    def passage_refs(self, where: Filter) -> Sequence[PassageRef]:
+    def passage_refs(self, where: Filter) -> Sequence[rows.PassageRef]:
         """Every passage of this view that a filter selects, in index order."""
         with self._view(where) as (database, visible):
             return passages.refs(database, self.worktree, _as_set(visible))
 
-    def text_of(self, artifact: ArtifactKey) -> tuple[str, str]:
-        """The text of an artifact as far as its passages hold it, every line in its place, and its format."""
+    def text_of(self, artifact: rows.ArtifactKey) -> tuple[str, str]:
         with self.file.snapshot() as database:
             return passages.text_of(database, artifact)
 
@@ -431,7 +403,7 @@ class SqliteStore(ProjectTables):
             return [] if state is None else inventory.collections(database, self.worktree, state.space)
 
     @override
-    def holdings(self) -> Sequence[InventoryRow]:
+    def holdings(self) -> Sequence[rows.InventoryRow]:
         with self.file.snapshot() as database:
             state = self.state()
             return [] if state is None else inventory.holdings(database, self.worktree, state.space)

@@ -31,7 +31,6 @@ def outdated(database: sqlite3.Connection, corpus: str, records: Sequence[Record
 
 
 def write(database: sqlite3.Connection, corpus: str, records: Sequence[RecordEntry]) -> Upserted:
-    """Write records that are new or changed inside the open transaction; one of the same id is replaced."""
     changed = reused = 0
     replaced: set[ArtifactKey] = set()
     new: dict[str, dict[str, Entry]] = defaultdict(dict)
@@ -81,7 +80,6 @@ def note(database: sqlite3.Connection, artifact: ArtifactKey, corpora: Sequence[
 
 
 def _stored(database: sqlite3.Connection, corpus: str, record_id: str) -> tuple[str, str, str] | None:
-    """Project, hash and metadata of a record."""
     row: tuple[str, str, str] | None = database.execute(
         "SELECT project, hash, metadata FROM fx_vec_record WHERE corpus = ? AND id = ?", (corpus, record_id)
     ).fetchone()
@@ -104,7 +102,6 @@ def _end_membership(database: sqlite3.Connection, corpus: str, artifact: Artifac
 
 
 def _drop_unnamed(database: sqlite3.Connection, artifacts: Iterable[ArtifactKey]) -> None:
-    """Delete what no corpus names any more."""
     for artifact in artifacts:
         if not database.execute("SELECT 1 FROM fx_vec_member WHERE project = ? AND hash = ?", artifact).fetchone():
             writer.delete_chunks(database, writer.chunk_ids(database, artifact))

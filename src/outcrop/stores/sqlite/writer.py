@@ -35,7 +35,6 @@ class Prepared:
 
     Attributes:
         project: Whose they are; empty for this source.
-        chunks: The columns of each chunk but its id.
         terms: The terms of each chunk's name, paths and text.
     """
 
@@ -43,14 +42,6 @@ class Prepared:
     entries: Sequence[Entry]
     chunks: Sequence[tuple[object, ...]]
     terms: Sequence[tuple[str, str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedVectors:
-    """Vectors with the chunks they belong to, as of one state of the tables."""
-
-    changes: str
-    rows: Sequence[VectorRow]
 
 
 def batches(entries: Sequence[Entry], most: int | None) -> Iterator[Sequence[Entry]]:
@@ -108,7 +99,10 @@ def insert(database: sqlite3.Connection, prepared: Prepared) -> Written:
         return Written(0, 0)
     first = next_id(database)
     set_meta(database, "last_id", str(first + len(prepared.chunks) - 1))
-    replaced = _move_out_of_the_way(database, [(prepared.project, entry.ref.hash) for entry in prepared.entries])
+    # The ordinals of what is stored of these artifacts are freed; its chunks stay until their vectors are reused.
+    move = "UPDATE fx_vec_chunk SET seq = -1 - seq WHERE project = ? AND hash = ? RETURNING id"
+    artifacts = [(prepared.project, entry.ref.hash) for entry in prepared.entries]
+    replaced = [row[0] for artifact in artifacts for row in database.execute(move, artifact).fetchall()]
     database.executemany(
         "INSERT OR REPLACE INTO fx_vec_artifact(project, hash, version, recipe, skip, detail, parts, paths)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -144,12 +138,6 @@ def next_id(database: sqlite3.Connection) -> int:
     return max(int(highest), int(meta(database, "last_id") or 0)) + 1
 
 
-def _move_out_of_the_way(database: sqlite3.Connection, artifacts: Sequence[ArtifactKey]) -> list[int]:
-    """Free the ordinals of what is stored of these artifacts; its chunks stay until their vectors are reused."""
-    question = "UPDATE fx_vec_chunk SET seq = -1 - seq WHERE project = ? AND hash = ? RETURNING id"
-    return [row[0] for artifact in artifacts for row in database.execute(question, artifact).fetchall()]
-
-
 def _reuse_vectors(database: sqlite3.Connection, before: int) -> int:
     """Give new chunks (id over ``before``) the vectors of older ones with the same digest, in every space."""
     database.execute(
@@ -171,14 +159,12 @@ def chunk_ids(database: sqlite3.Connection, artifact: ArtifactKey) -> list[int]:
 
 
 def delete_chunks(database: sqlite3.Connection, ids: Sequence[int]) -> None:
-    """Delete chunks with their vectors and words."""
     keywords.delete(database, ids)
     database.executemany("DELETE FROM fx_vec_embedding WHERE chunk_id = ?", ((chunk_id,) for chunk_id in ids))
     database.executemany("DELETE FROM fx_vec_chunk WHERE id = ?", ((chunk_id,) for chunk_id in ids))
 
 
 def set_space(database: sqlite3.Connection, space: Space) -> None:
-    """Search this space from now on."""
     database.execute("DELETE FROM fx_vec_state")
     database.execute("INSERT INTO fx_vec_state VALUES (?, ?, NULL)", (space.model, space.dim))
     database.execute("DELETE FROM fx_vec_built")
@@ -186,19 +172,16 @@ def set_space(database: sqlite3.Connection, space: Space) -> None:
 
 def place_vectors(
     database: sqlite3.Connection, space: Space, digests: Sequence[bytes], vectors: Matrix
-) -> PlacedVectors:
-    """Find the chunks that have these digests, outside of any transaction."""
-    changes = meta(database, "changes") or ""
+) -> list[VectorRow]:
     rows = [
         (chunk_id, space.model, space.dim, row.tobytes())
         for digest, row in zip(digests, vectors.astype(ON_DISK, copy=False), strict=True)
         for (chunk_id,) in database.execute("SELECT id FROM fx_vec_chunk WHERE digest = ?", (digest,)).fetchall()
     ]
-    return PlacedVectors(changes, sorted(rows, key=lambda row: row[0]))
+    return sorted(rows, key=lambda row: row[0])
 
 
 def add_vectors(database: sqlite3.Connection, rows: Sequence[VectorRow]) -> None:
-    """Store vectors that the chunks do not have yet."""
     database.executemany("INSERT OR IGNORE INTO fx_vec_embedding VALUES (?, ?, ?, ?)", rows)
 
 
@@ -223,16 +206,6 @@ def find_denormalised(database: sqlite3.Connection) -> tuple[list[tuple[bytes, i
             if abs(float(vector @ unit) - 1) > UNIT_TOLERANCE:
                 scaled.append((to_bytes(unit), row_id))
     return scaled, bad
-
-
-def rewrite_vectors(
-    database: sqlite3.Connection, scaled: Sequence[tuple[bytes, int]], bad: Sequence[tuple[int]]
-) -> None:
-    """Store what :func:`find_denormalised` found, without the bad ones."""
-    database.executemany("UPDATE fx_vec_embedding SET v = ? WHERE rowid = ?", scaled)
-    database.executemany("DELETE FROM fx_vec_embedding WHERE rowid = ?", bad)
-    if bad:
-        database.execute("DELETE FROM fx_vec_built")
 
 
 def finish(database: sqlite3.Connection, worktree: str, revision: str, builders: Sequence[str]) -> None:

@@ -11,28 +11,14 @@ from typing import Any
 import click
 
 from outcrop.core.model import Answer, Mode
+from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.commands.build import index_command, rebuild_command
 from outcrop.surfaces.cli.commands.transfer import import_command, normalize_command
-from outcrop.surfaces.cli.options import (
-    Command,
-    branch_option,
-    open_index,
-    readable,
-    result_options,
-    search_options,
-    show_result,
-)
 from outcrop.surfaces.cli.program import run
 from outcrop.surfaces.cli.terminal import note
 from outcrop.surfaces.render import harmless, harmless_line
 
 NAME = "agent-tool"
-
-SEARCH_EXAMPLES = """
-agent-tool vec-search "where are retries configured"
-agent-tool vec-search --kind=wiki -k 3 "release checklist"
-agent-tool vec-search --json "parse a date"
-"""
 
 
 @click.group(NAME, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -40,12 +26,12 @@ def agent_tool_program() -> None:
     """Index a repository and search it by meaning. `outcrop` is the same with more commands."""
 
 
-@click.command(
-    "vec-search", cls=Command, examples=SEARCH_EXAMPLES, short_help="Find the passages nearest to a question."
+@click.command("vec-search", cls=options.Command, short_help="Find the passages nearest to a question.")
+@options.search_options(
+    Mode.SEMANTIC, "By meaning and words, by meaning only (in the order of the scores), or by words only."
 )
-@search_options(Mode.SEMANTIC, "By meaning and words, by meaning only (in the order of the scores), or by words only.")
-@branch_option
-@result_options
+@options.branch_option
+@options.result_options
 def search_command(
     query: tuple[str, ...],
     kind: tuple[str, ...],
@@ -59,10 +45,15 @@ def search_command(
     """Find the passages nearest to a question.
 
     Each hit is printed with the fields score, kind, project, path, hash and text, the best one first.
+
+    Examples:
+        agent-tool vec-search "where are retries configured"
+        agent-tool vec-search --kind=wiki -k 3 "release checklist"
+        agent-tool vec-search --json "parse a date"
     """
-    with open_index(directory, flags) as index:
-        answer = index.search(" ".join(map(readable, query)), k=k, kind=kind, project=project, mode=mode)
-    show_result(answer, as_json, hit_lines(answer))
+    with options.open_index(directory, flags) as index:
+        answer = index.search(" ".join(map(options.readable, query)), k=k, kind=kind, project=project, mode=mode)
+    options.show_result(answer, as_json, hit_lines(answer))
     if not as_json:
         note(" · ".join(harmless_line(part) for part in (answer.mode, answer.space, answer.reason) if part))
 
@@ -78,8 +69,7 @@ def hit_lines(answer: Answer) -> Sequence[str]:
     return lines
 
 
-def _renamed(command: Command, name: str) -> Command:
-    """One of ``outcrop``'s commands under another name, also in its examples."""
+def _renamed(command: options.Command, name: str) -> options.Command:
     renamed = copy(command)
     renamed.name = name
     renamed.examples = command.examples.replace(f"outcrop {command.name}", f"{NAME} {name}")

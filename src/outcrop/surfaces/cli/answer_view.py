@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from outcrop.core.model import Answer, Hit, Kind, Mode
+from outcrop.surfaces import render
 from outcrop.surfaces.cli.terminal import Paint, cells, cut, fit
-from outcrop.surfaces.render import Line, clock, counted, excerpt, harmless_line, passage
 from outcrop.text import terms
 
 # Lines of a passage: enough to judge it, and ten hits fill two screens.
 SHOWN_LINES = 6
 
 OTHER_PATHS = 3
-REVISION_CHARACTERS = 12
 
 # Their paths show the kind; every other kind is named.
 _OBVIOUS = frozenset({Kind.CODE, Kind.DOC})
@@ -25,13 +24,7 @@ _NO_FILE = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM})
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """How an answer is shown.
-
-    Attributes:
-        root: The folder that the paths of hits are relative to.
-        here: The folder that shown paths are relative to.
-        full: Show whole passages.
-    """
+    """How an answer is shown: hits have paths relative to ``root``, shown ones are relative to ``here``."""
 
     root: Path
     here: Path
@@ -45,13 +38,11 @@ def answer_lines(answer: Answer, query: str, view: AnswerView) -> Iterator[str]:
     for hit in answer.hits:
         yield _header(hit, answer.mode, view)
         if hit.uri is not None:
-            yield view.paint("dim", f"  {harmless_line(hit.uri)}")
+            yield view.paint("dim", f"  {render.harmless_line(hit.uri)}")
         if hit.explanation:
-            yield view.paint("dim", f"  {harmless_line('  '.join(hit.explanation))}")
+            yield view.paint("dim", f"  {render.harmless_line('  '.join(hit.explanation))}")
         yield from _passage(hit, wanted, view)
-        for line in (_other_paths(hit, view), _near_duplicates(hit, view)):
-            if line:
-                yield view.paint("dim", line)
+        yield from _other_locations(hit, view)
         yield ""
     yield from _footer(answer, view)
 
@@ -60,14 +51,14 @@ def location(hit: Hit, view: AnswerView, path: str | None = None) -> str:
     """Where a hit (or another path of it) is; a file by its path from the current folder."""
     path = hit.path if path is None else path
     if path is None and hit.record is not None:
-        return harmless_line(f"{hit.corpus[0]}: {hit.record.id}")
+        return render.harmless_line(f"{hit.corpus[0]}: {hit.record.id}")
     if path is None:
-        return f"{hit.kind} {hit.hash[:REVISION_CHARACTERS]}"
+        return f"{hit.kind} {hit.hash[: render.REVISION_CHARACTERS]}"
     if hit.project:
-        return harmless_line(f"{hit.project}: {path}")
+        return render.harmless_line(f"{hit.project}: {path}")
     if hit.kind in _NO_FILE:
-        return harmless_line(path)
-    return harmless_line(os.path.relpath(view.root / path, view.here))
+        return render.harmless_line(path)
+    return render.harmless_line(os.path.relpath(view.root / path, view.here))
 
 
 def _header(hit: Hit, mode: Mode, view: AnswerView) -> str:
@@ -76,7 +67,7 @@ def _header(hit: Hit, mode: Mode, view: AnswerView) -> str:
     if hit.cell is not None:
         line = f" cell {hit.cell + 1}"
     elif hit.start is not None and hit.end is not None:
-        line = f" {clock(hit.start)}-{clock(hit.end)}"
+        line = f" {render.clock(hit.start)}-{render.clock(hit.end)}"
     elif hit.uri is not None:
         line = ""
     elif hit.path is not None:
@@ -90,13 +81,13 @@ def _header(hit: Hit, mode: Mode, view: AnswerView) -> str:
     parts = [paint("path", where) + paint("line", line)]
     if hit.name:
         columns = max(20, view.width - cells(where + line) - len(end) - 4)
-        parts.append(paint("name", cut(harmless_line(hit.name), columns)))
+        parts.append(paint("name", cut(render.harmless_line(hit.name), columns)))
     return "  ".join([*parts, paint("dim", end)])
 
 
 def _passage(hit: Hit, wanted: frozenset[str], view: AnswerView) -> Iterator[str]:
-    lines = passage(hit.text, hit.lines[0], wanted)
-    shown = lines if view.full else excerpt(lines, SHOWN_LINES)
+    lines = render.passage(hit.text, hit.lines[0], wanted)
+    shown = lines if view.full else render.excerpt(lines, SHOWN_LINES)
     digits = len(str(shown[-1].number)) if shown else 0
     for line in shown:
         fitted = line if view.full else fit(line, max(20, view.width - digits - 4))
@@ -104,10 +95,10 @@ def _passage(hit: Hit, wanted: frozenset[str], view: AnswerView) -> Iterator[str
         number = "" if hit.start is not None else str(line.number)
         yield f"  {view.paint('dim', number.rjust(digits))}  {_marked(fitted, view.paint)}".rstrip()
     if left := len(lines) - len(shown):
-        yield view.paint("dim", f"  {' ' * digits}  … {counted(left, 'more line')}")
+        yield view.paint("dim", f"  {' ' * digits}  … {render.counted(left, 'more line')}")
 
 
-def _marked(line: Line, paint: Paint) -> str:
+def _marked(line: render.Line, paint: Paint) -> str:
     parts, at = [], 0
     for start, end in line.marks:
         parts += [line.text[at:start], paint("match", line.text[start:end])]
@@ -115,49 +106,31 @@ def _marked(line: Line, paint: Paint) -> str:
     return "".join([*parts, line.text[at:]])
 
 
-def _other_paths(hit: Hit, view: AnswerView) -> str:
-    return _listed("also at", [location(hit, view, path) for path in hit.paths if path != hit.path])
-
-
-def _near_duplicates(hit: Hit, view: AnswerView) -> str:
-    found = []
+def _other_locations(hit: Hit, view: AnswerView) -> Iterator[str]:
+    others = [location(hit, view, path) for path in hit.paths if path != hit.path]
+    copies = []
     for copy in hit.copies:
         where = location(replace(hit, kind=copy.kind, project=copy.project, path=copy.path, hash=copy.hash), view)
-        found.append(f"{where} cell {copy.cell + 1}" if copy.cell is not None else f"{where}:{copy.lines[0]}")
-    return _listed("nearly the same at", found)
-
-
-def _listed(what: str, locations: list[str]) -> str:
-    if not locations:
-        return ""
-    more = f" and {len(locations) - OTHER_PATHS} more" if len(locations) > OTHER_PATHS else ""
-    return f"  {what} {', '.join(locations[:OTHER_PATHS])}{more}"
+        copies.append(f"{where} cell {copy.cell + 1}" if copy.cell is not None else f"{where}:{copy.lines[0]}")
+    for what, found in (("also at", others), ("nearly the same at", copies)):
+        if found:
+            yield view.paint("dim", f"  {what} {render.listed(found, OTHER_PATHS)}")
 
 
 def _footer(answer: Answer, view: AnswerView) -> Iterator[str]:
     paint = view.paint
-    found = counted(len(answer.hits), "hit") if answer.hits else "nothing found"
+    found = render.counted(len(answer.hits), "hit") if answer.hits else "nothing found"
     mode = "keyword only" if answer.mode is Mode.KEYWORD and answer.reason else answer.mode
     yield paint("dim", " · ".join(part for part in (mode, answer.space, found) if part))
-    for typed, meant in answer.corrected.items():
-        yield paint("warn", harmless_line(f"{typed} is not in the index; the search used {meant}"))
+    for line in render.corrections(answer):
+        yield paint("warn", line)
     if answer.reason:
-        yield paint("warn", harmless_line(answer.reason))
+        yield paint("warn", render.harmless_line(answer.reason))
     if answer.stale is not None:
-        yield paint("warn", f"the index is behind: {_revisions(answer.stale.indexed, answer.stale.current)}")
-
-
-def _revisions(indexed: str | None, current: str) -> str:
-    if indexed is None:
-        return "its first build did not finish → outcrop index"
-    before, now = (harmless_line(each)[:REVISION_CHARACTERS] for each in (indexed, current))
-    if before == now:
-        return "files changed since it was made → outcrop index"
-    return f"made at {before}, the source is at {now} → outcrop index"
+        yield paint("warn", f"the index is behind: {render.staleness(answer.stale)} → outcrop index")
 
 
 def suggestions(answer: Answer, *, filtered: bool, min_score: bool) -> str:
-    """What to try when nothing was found, by the filters that the question had."""
     tries = []
     if filtered:
         tries.append("fewer of --kind --project --corpus --path")

@@ -11,12 +11,18 @@ from contextlib import suppress
 
 
 def outcrop() -> int:
-    """The program ``outcrop``; returns its exit code."""
-    return _leave(_run("outcrop.surfaces.cli.program"))
+    code = _run("outcrop.surfaces.cli.program")
+    context = sys.modules.get("outcrop.app.rag_context")
+    if context is not None and context.is_under_way():
+        # A thread that `outcrop context` left behind can make Python's own exit hang or fail.
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+    return code
 
 
 def agent_tool() -> int:
-    """The program ``agent-tool``; returns its exit code."""
     return _run("outcrop.surfaces.cli.agent_tool")
 
 
@@ -29,15 +35,4 @@ def _run(module: str) -> int:
     if is_main_thread and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     code: int = program.main()
-    return code
-
-
-def _leave(code: int) -> int:
-    """End at once if ``outcrop context`` left a thread behind, which can make Python's own exit hang or fail."""
-    context = sys.modules.get("outcrop.app.rag_context")
-    if context is not None and context.is_under_way():
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(code)
     return code

@@ -29,9 +29,15 @@ def confirm_and_apply(plan: ChangePlan, *, yes: bool, as_json: bool = False, qui
 def change_watch_installation(
     where: Path, flags: dict[str, Any], install: str | None, *, yes: bool, as_json: bool, quiet: bool
 ) -> None:
-    """Install a hook or a systemd unit, or (``install`` None) remove both."""
     root = find_root(where)
-    plan = _uninstall(root) if install is None else _install(root, flags, install)
+    if install is not None:
+        plan = _install(root, flags, install)
+    else:
+        plan = uninstall_unit(_watched_path(root))
+        if root.fossil is not None:
+            plan += uninstall_fossil(root.fossil.repository)
+        elif root.repository is not None:
+            plan += uninstall_git(root.repository)
     confirm_and_apply(plan, yes=yes, as_json=as_json, quiet=quiet)
     result = "nothing to change" if not plan.changes else "taken out" if install is None else "installed"
     if as_json:
@@ -50,13 +56,6 @@ def _install(root: FoundRoot, flags: dict[str, Any], way: str) -> ChangePlan:
     if root.repository is not None:
         return install_git(root.repository, flags)
     raise UsageError("a plain folder has no hooks", "Use --install=unit, or run `outcrop watch` yourself")
-
-
-def _uninstall(root: FoundRoot) -> ChangePlan:
-    plan = uninstall_unit(_watched_path(root))
-    if root.fossil is not None:
-        return plan + uninstall_fossil(root.fossil.repository)
-    return plan if root.repository is None else plan + uninstall_git(root.repository)
 
 
 def _watched_path(root: FoundRoot) -> Path:

@@ -1,4 +1,4 @@
-"""Opening an index for a command: warnings on stderr, and a question before text leaves the machine."""
+"""What opening an index may show: warnings on stderr, and a question before text leaves the machine."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,13 +14,10 @@ from outcrop.surfaces.cli.terminal import is_terminal, note
 from outcrop.surfaces.render import harmless_line
 
 if TYPE_CHECKING:
-    from outcrop.app.index import Index
     from outcrop.embedders.http.consent import Consent, Disclosure
 
 
 class _StderrHandler(logging.Handler):
-    """Writes above a progress bar where one is shown."""
-
     def emit(self, record: logging.LogRecord) -> None:
         note(f"outcrop: {harmless_line(self.format(record))}")
 
@@ -34,24 +30,9 @@ def show_warnings() -> None:
     log.setLevel(logging.DEBUG if os.environ.get("OUTCROP_DEBUG") else logging.WARNING)
 
 
-def open_here(directory: Path, flags: dict[str, Any], *, rev: str | None, before_asking: Callable[[], None]) -> Index:
-    """See ``options.open_index``."""
-    # Imported here because it takes longer than all the rest: `--help` and shell completion do not need it.
-    from outcrop.app import index
-
-    show_warnings()
-    settings = dict(flags)
-    branch = settings.pop("branch", None)
-    if settings.get("store") is not None:
-        settings["store"] = settings["store"].absolute()
-    return index.open(directory, settings=settings, rev=rev, branch=branch, consent=_consent(before_asking))
-
-
-def _consent(before_asking: Callable[[], None]) -> Consent | None:
-    """Asks the person at the terminal; None where there is no terminal."""
+def make_consent(before_asking: Callable[[], None]) -> Consent | None:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return None
-    # Imported here because it takes as long as a search in a small index, and pipes do not need it.
     from outcrop.embedders.http.consent import Consent
 
     def ask(disclosure: Disclosure) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,22 +22,22 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Command(click.Command):
-    """A command whose help ends with examples."""
+    """A command whose docstring ends with examples."""
 
-    def __init__(self, *args: Any, examples: str, **rest: Any) -> None:
-        super().__init__(*args, **rest)
-        self.examples = examples
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        attributes["help"], _, self.examples = inspect.cleandoc(attributes["help"]).partition("\n\nExamples:\n")
+        super().__init__(*args, **attributes)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # Unwrapped, so that they can be copied.
         with formatter.section("Examples"):
-            for line in self.examples.strip().splitlines():
+            for line in self.examples.splitlines():
                 formatter.write(f"{' ' * formatter.current_indent}{line.strip()}\n")
 
 
-def command(name: str, examples: str) -> Callable[[Callable[..., Any]], Command]:
+def command(name: str) -> Callable[[Callable[..., Any]], Command]:
     """A command of ``outcrop``, whose short help is in the table of commands."""
-    return click.command(name, cls=Command, examples=examples, short_help=COMMANDS[name][1])
+    return click.command(name, cls=Command, short_help=COMMANDS[name][1])
 
 
 def _all(*options: Callable[[Function], Function]) -> Callable[[Function], Function]:
@@ -65,7 +66,7 @@ color_option = click.option(
     help="Use colours; auto: on a terminal, unless NO_COLOR is set.",
 )
 rev_option = click.option("--rev", metavar="REV", help="This commit instead of the working tree (git).")
-# Passed on with the settings; see ``opening.open_here``.
+# Passed on with the settings; see ``open_index``.
 branch_option = click.option("--branch", metavar="NAME", help="Files of this branch instead of trunk (Fossil).")
 revision_options = _all(rev_option, branch_option)
 verbose_option = click.option("--verbose", "-v", is_flag=True, help="Name every file that was left out, and why.")
@@ -85,7 +86,13 @@ space_options = _all(
         multiple=True,
         help="Allow text to leave this machine for ADDRESS. Repeatable.",
     ),
-    click.option("--store", type=click.Path(path_type=Path), metavar="FILE", help="Keep the index in FILE."),
+    click.option(
+        "--store",
+        type=click.Path(path_type=Path),
+        callback=lambda _, __, path: path and path.absolute(),
+        metavar="FILE",
+        help="Keep the index in FILE.",
+    ),
 )
 
 # Settings that decide which vectors; every command that opens an index takes them.
@@ -114,7 +121,6 @@ def complete_kind(_: click.Context, __: click.Parameter, incomplete: str) -> lis
 
 
 def search_options(mode: Mode, mode_help: str) -> Callable[[Function], Function]:
-    """The question and the options that every search takes, with its default mode."""
     return _all(
         click.argument("query", nargs=-1, required=True),
         click.option(
@@ -127,25 +133,22 @@ def search_options(mode: Mode, mode_help: str) -> Callable[[Function], Function]
 
 
 def open_index(
-    directory: Path,
-    flags: dict[str, Any],
-    *,
-    rev: str | None = None,
-    before_asking: Callable[[], None] = lambda: None,
+    directory: Path, flags: dict[str, Any], *, rev: str | None = None, before_asking: Callable[[], None] = lambda: None
 ) -> Index:
-    """Open the index of a folder with the settings given on the command line.
+    """Open the index of a folder with settings by name, and ``branch``; None or empty where not given.
 
-    Args:
-        flags: The values of the settings options, and ``branch``; None or empty where not given.
-        before_asking: Called before a person is asked whether text may leave the machine.
+    ``before_asking`` is called before a person is asked whether text may leave the machine.
     """
     # numpy's BLAS would start a thread for each processor and let it spin for a tenth of a second, which takes that
     # processor from the model. A short command has no use for them: one question is scored as it is read.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Imported here because it brings logging: `--help` and shell completion do not need it.
-    from outcrop.surfaces.cli.opening import open_here
+    from outcrop.app import index
+    from outcrop.surfaces.cli.opening import make_consent, show_warnings
 
-    return open_here(directory, flags, rev=rev, before_asking=before_asking)
+    show_warnings()
+    settings = dict(flags)
+    branch = settings.pop("branch", None)
+    return index.open(directory, settings=settings, rev=rev, branch=branch, consent=make_consent(before_asking))
 
 
 def show_json(value: object) -> None:
@@ -153,7 +156,6 @@ def show_json(value: object) -> None:
 
 
 def show_result(value: object, as_json: bool, lines: Iterable[str]) -> None:
-    """Print the result of a command, as one JSON object or as lines for a person."""
     if as_json:
         show_json(value)
     else:

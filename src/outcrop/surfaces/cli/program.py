@@ -1,4 +1,7 @@
-"""The program ``outcrop``. Its commands are in ``commands/``; a module there is imported when its command is called."""
+"""The program ``outcrop``. Its commands are in ``commands/``; a module there is imported when its command is called.
+
+In this folder functions import what `--help` and shell completion do not need: it takes longer than all the rest.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "serve": ("serve", "Serve the search page, its JSON API and MCP."),
         "fossil": ("serve", "Install the search page in a Fossil server."),
         "mcp": ("agents", "Serve agents: search and reading as MCP tools."),
-        "context": ("agents", "Print the passages that bear on a prompt, for an agent."),
+        "context": ("agents", "Print the passages that are about a prompt, for an agent."),
         "call": ("agents", "Call a capability by name, with JSON in and out."),
     },
     "Settings and maintenance": {
@@ -85,7 +88,6 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
-            # Imported here because only a mistake needs it.
             from difflib import get_close_matches
 
             close = get_close_matches(name, COMMANDS, n=1)
@@ -100,7 +102,6 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(name.ljust(widest), line) for name, (_, line) in commands.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        # Imported here because only a shell that completes needs it.
         from click.shell_completion import CompletionItem
 
         found = [
@@ -134,7 +135,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(command: click.Command, name: str, arguments: list[str]) -> int:
-    """Run a command of a program with that name, and turn every error into a message and an exit code."""
     make_streams_robust()
     try:
         return _run(command, name, arguments)
@@ -144,7 +144,6 @@ def run(command: click.Command, name: str, arguments: list[str]) -> int:
 
 def _run(command: click.Command, name: str, arguments: list[str]) -> int:
     if instruction := os.environ.get(COMPLETION_VARIABLE):
-        # Imported here because only a shell that completes needs it.
         from click.shell_completion import shell_complete
 
         return shell_complete(program, {}, "outcrop", COMPLETION_VARIABLE, instruction)
@@ -155,35 +154,42 @@ def _run(command: click.Command, name: str, arguments: list[str]) -> int:
     except click.exceptions.Exit as request:
         return request.exit_code
     except click.ClickException as error:
-        return _usage(error)
+        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "outcrop"
+        what = " ".join(error.format_message().split()).rstrip(".")
+        note(f"outcrop: {what[:1].lower()}{what[1:]}\n  → {where} --help")
+        return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        note("\noutcrop: stopped")
-        return outcome(KeyboardInterrupt()).exit
+        return _stopped()
     except BrokenPipeError:
         # The reader needs no more (`| head`), which is no failure.
         _silence_stdout()
         return 0
     except Exception as error:
-        return _failed(error)
+        if _is_interrupted_import(error):
+            return _stopped()
+        if os.environ.get("OUTCROP_DEBUG"):
+            import traceback
+
+            traceback.print_exception(error)
+        _silence_stdout()
+        note(message(error))
+        return outcome(error).exit
     return 0
 
 
-def _usage(error: click.ClickException) -> int:
-    where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "outcrop"
-    what = " ".join(error.format_message().split()).rstrip(".")
-    note(f"outcrop: {what[:1].lower()}{what[1:]}\n  → {where} --help")
-    return error.exit_code
+def _stopped() -> int:
+    note("\noutcrop: stopped")
+    return outcome(KeyboardInterrupt()).exit
 
 
-def _failed(error: Exception) -> int:
-    if os.environ.get("OUTCROP_DEBUG"):
-        # Imported here because only debugging needs it.
-        import traceback
-
-        traceback.print_exception(error)
-    _silence_stdout()
-    note(message(error))
-    return outcome(error).exit
+def _is_interrupted_import(error: BaseException | None) -> bool:
+    """Whether Ctrl-C came while a C extension began, which makes an ImportError of it."""
+    while error is not None:
+        cause = error.__cause__ or error.__context__
+        if isinstance(error, ImportError) and isinstance(cause, KeyboardInterrupt):
+            return True
+        error = cause
+    return False
 
 
 def _silence_stdout() -> None:

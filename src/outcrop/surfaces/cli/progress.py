@@ -48,7 +48,6 @@ def progress(*, quiet: bool = False) -> Iterator[Display]:
 def open_with_progress(
     directory: Path, flags: dict[str, Any], *, rev: str | None = None, quiet: bool = False
 ) -> Iterator[tuple[Index, Display]]:
-    """Open an index for work that takes a while; see ``options.open_index``."""
     with progress(quiet=quiet) as display, open_index(directory, flags, rev=rev, before_asking=display.hide) as index:
         yield index, display
 
@@ -81,7 +80,6 @@ class Bars(Display):
 
 
 def _rich_progress() -> RichProgress:
-    # Imported here because it takes as long as the whole start of the program, and most commands need no bar.
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
@@ -121,15 +119,10 @@ class PlainLines(Display):
         if now - self._last < LINE_EVERY_SECONDS or (progress.total and progress.done >= progress.total):
             return
         self._last = now
-        self._write(self._line(progress, now - self._since))
-
-    def _line(self, progress: Progress, seconds: float) -> str:
-        if not progress.total:
-            return f"{progress.phase}: {progress.done:,}"
-        parts = [
-            f"{progress.phase}: {progress.done:,} of {progress.total:,} ({progress.done * 100 // progress.total} %)"
-        ]
-        rate = (progress.done - self._base) / seconds if seconds > 0 else 0.0
-        if rate > 0:
-            parts += [f"{rate:,.0f}/s", f"{duration((progress.total - progress.done) / rate)} left"]
-        return " · ".join(parts)
+        line = f"{progress.phase}: {progress.done:,}"
+        if progress.total:
+            line += f" of {progress.total:,} ({progress.done * 100 // progress.total} %)"
+            rate = (progress.done - self._base) / (now - self._since) if now > self._since else 0.0
+            if rate > 0:
+                line += f" · {rate:,.0f}/s · {duration((progress.total - progress.done) / rate)} left"
+        self._write(line)

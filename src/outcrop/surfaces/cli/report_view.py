@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from outcrop.config.settings import DEFAULT, NAMES, Settings
 from outcrop.core.model import Skipped
-from outcrop.core.reports import BuildReport, Plan, Status, Watcher
+from outcrop.core.reports import BuildReport, CollectionStatus, Plan, Status, Watcher
 from outcrop.surfaces.cli.terminal import Paint
 from outcrop.surfaces.render import columns, counted, duration, harmless_line, size
 
@@ -96,8 +96,8 @@ def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str
     rows: list[tuple[str, ...]] = [("collection", "artifacts", "chunks", "embedded", "size", "kinds")]
     for each in status.collections:
         kinds = ", ".join(f"{name} {number:,}" for name, number in each.kinds.items())
-        embedded = f"{each.embedded * 100 // each.chunks} %" if each.chunks else "–"
-        rows.append((each.name, f"{each.artifacts:,}", f"{each.chunks:,}", embedded, size(each.bytes), kinds))
+        artifacts, chunks, embedded, _, bytes_ = _numbers(each)
+        rows.append((each.name, artifacts, chunks, embedded, bytes_, kinds))
     yield from columns(rows, right={1, 2, 3, 4})
     for peer in status.projects:
         missing = "" if peer.embedded == peer.chunks else f", {peer.chunks - peer.embedded:,} of them not embedded"
@@ -135,7 +135,7 @@ def catalog_lines(catalog: Catalog, paint: Paint, *, verbose: bool) -> Iterator[
     yield from _skip_summary(skipped, verbose=verbose, how="outcrop status --catalog --verbose")
 
 
-def _numbers(tally: Tally) -> tuple[str, ...]:
+def _numbers(tally: Tally | CollectionStatus) -> tuple[str, ...]:
     embedded = f"{tally.embedded * 100 // tally.chunks} %" if tally.chunks else "–"
     return f"{tally.artifacts:,}", f"{tally.chunks:,}", embedded, f"{tally.characters:,}", size(tally.bytes)
 
@@ -159,16 +159,14 @@ def watcher_line(watcher: Watcher, paint: Paint) -> str:
 
 
 def _freshness(status: Status, paint: Paint) -> str:
+    problem = f"{int(status.complete * 100)} % complete" if status.complete < 1 else ""
     if status.revision is None:
-        share = f"{int(status.complete * 100)} % complete" if status.complete < 1 else "not complete"
-        return paint("warn", f"{share} → outcrop index")
-    if status.stale:
-        return paint("warn", "stale: the source has changed → outcrop index")
-    if status.space is not None and status.space != status.embedder:
-        return paint("warn", f"made by {status.space} → outcrop index")
-    if status.complete < 1:
-        return paint("warn", f"{int(status.complete * 100)} % complete → outcrop index")
-    return paint("good", "current")
+        problem = problem or "not complete"
+    elif status.stale:
+        problem = "stale: the source has changed"
+    elif status.space is not None and status.space != status.embedder:
+        problem = f"made by {status.space}"
+    return paint("warn", f"{problem} → outcrop index") if problem else paint("good", "current")
 
 
 def settings_lines(settings: Settings, paint: Paint) -> Iterator[str]:
@@ -181,12 +179,8 @@ def _value(value: object) -> str:
     if value is None or value == ():
         return "–"
     if isinstance(value, tuple):
-        return harmless_line(
-            ", ".join("=".join(map(_part, each)) if isinstance(each, tuple) else each for each in value)
-        )
+        pairs = [each if isinstance(each, tuple) else (each,) for each in value]
+        # The second of a pair may be a list of patterns.
+        texts = [[" ".join(part) if isinstance(part, tuple) else str(part) for part in pair] for pair in pairs]
+        return harmless_line(", ".join("=".join(each) for each in texts))
     return harmless_line(str(value))
-
-
-def _part(part: object) -> str:
-    # A list of patterns, separated by blanks.
-    return " ".join(part) if isinstance(part, tuple) else str(part)

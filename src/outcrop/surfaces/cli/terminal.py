@@ -83,7 +83,6 @@ def confirm(question: str) -> None:
 
 
 def is_utf8() -> bool:
-    """Whether stdout takes every character."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return encoding.lower().replace("_", "-") in ("utf-8", "utf8")
 
@@ -100,7 +99,6 @@ def _cell(char: str) -> int:
 
 
 def cut(text: str, columns: int) -> str:
-    """The beginning of a text, with an ellipsis where something is missing."""
     if cells(text) <= columns:
         return text
     used = 0

@@ -52,7 +52,7 @@ def uninstall_ext(folder: Path) -> ChangePlan:
 
 
 def check(path: Path) -> None:
-    """Run the script as Fossil would, with an empty environment, and have it load the model."""
+    """Run the script as Fossil would, and have it load the model."""
     try:
         done = subprocess.run(
             [path], env={CHECK: "1"}, cwd="/", capture_output=True, timeout=CHECK_SECONDS, check=False

@@ -27,12 +27,8 @@ _BROKEN_LIST = re.compile(r'\[\n((?:\s+(?:"(?:[^"\\\n]|\\.)*"|[\w.+-]+),?\n)+)\s
 class McpClient:
     """A program that starts MCP servers.
 
-    Attributes:
-        file: Its settings, from the root of the project.
-        servers: The object in them that holds servers by name.
-        arguments: What follows ``outcrop mcp --text-only``.
-        then: What is left to do there.
-        more: What an entry has beside command and arguments.
+    ``file`` has its settings, from the root of the project, and in them the object ``servers`` holds servers by name.
+    An entry has ``arguments`` after ``outcrop mcp --text-only``, and ``more``; ``then`` is what is left to do.
     """
 
     title: str
@@ -68,88 +64,65 @@ CLIENTS: Mapping[str, McpClient] = {
 
 
 def install_client(root: Path, client: McpClient, name: str) -> ChangePlan:
-    """What adds the entry to the client's settings.
-
-    Raises:
-        FormatError: The file cannot be written again as it is; the message says what to add by hand.
-    """
-    file = _SettingsFile.read(root, client)
+    """Add the entry; a ``FormatError`` says what to add by hand to a file that cannot be written as it is."""
     entry = client.entry()
     member = f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(entry, ensure_ascii=False)}"
     by_hand = f'Add this to the object "{client.servers}" in it: {member}'
-    settings = file.parse(by_hand)
+    path = (root / client.file).resolve()
+    text, settings = _read(path, by_hand)
     servers = settings.setdefault(client.servers, {})
     if not isinstance(servers, dict):
-        raise FormatError(f'"{client.servers}" in {file.path} is not a JSON object', f"Write there: {{{member}}}")
+        raise FormatError(f'"{client.servers}" in {path} is not a JSON object', f"Write there: {{{member}}}")
     if servers.get(name) == entry:
         return ChangePlan()
     servers[name] = entry
-    return ChangePlan((file.change(settings, by_hand),))
+    return _change(path, text, settings, by_hand)
 
 
 def uninstall_client(root: Path, client: McpClient, name: str) -> ChangePlan:
-    """What removes the entry, the object that is then empty, and the file that is then empty.
-
-    Raises:
-        FormatError: As for ``install_client``.
-    """
-    file = _SettingsFile.read(root, client)
+    """Remove the entry, the object that is then empty, and the file that is then empty."""
     by_hand = f'Remove "{name}" from the object "{client.servers}" in it'
-    settings = file.parse(by_hand)
+    path = (root / client.file).resolve()
+    text, settings = _read(path, by_hand)
     servers = settings.get(client.servers)
     if not isinstance(servers, dict) or name not in servers:
         return ChangePlan()
     del servers[name]
     if not servers:
         del settings[client.servers]
-    return ChangePlan((file.change(settings, by_hand),))
+    return _change(path, text, settings, by_hand)
 
 
-@dataclass(frozen=True, slots=True)
-class _SettingsFile:
-    """The file, links followed, and its text; None where there is no file."""
+def _read(path: Path, by_hand: str) -> tuple[str | None, dict[str, Any]]:
+    """The text of a file (None without one) and the object in it."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+        settings = json.loads(text) if text.strip() else {}
+    except FileNotFoundError:
+        return None, {}
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path} is not UTF-8", "Save it as UTF-8, and try again") from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror})", "Add the entry by hand: docs/mcp.md") from error
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{path} is not plain JSON ({error}), so it was not changed", by_hand) from error
+    if not isinstance(settings, dict):
+        raise FormatError(f"{path} is not a JSON object", "Correct it, and try again")
+    return text, settings
 
-    path: Path
-    text: str | None
 
-    @classmethod
-    def read(cls, root: Path, client: McpClient) -> _SettingsFile:
-        path = (root / client.file).resolve()
-        try:
-            return cls(path, path.read_bytes().decode("utf-8"))
-        except FileNotFoundError:
-            return cls(path, None)
-        except UnicodeDecodeError as error:
-            raise FormatError(f"{path} is not UTF-8", "Save it as UTF-8, and try again") from error
-        except OSError as error:
-            raise UsageError(
-                f"{path} cannot be read ({error.strerror})", "Add the entry by hand: docs/mcp.md"
-            ) from error
-
-    def parse(self, by_hand: str) -> dict[str, Any]:
-        if self.text is None or not self.text.strip():
-            return {}
-        try:
-            settings = json.loads(self.text)
-        except (ValueError, RecursionError) as error:
-            raise FormatError(f"{self.path} is not plain JSON ({error}), so it was not changed", by_hand) from error
-        if not isinstance(settings, dict):
-            raise FormatError(f"{self.path} is not a JSON object", "Correct it, and try again")
-        return settings
-
-    def change(self, settings: dict[str, Any], by_hand: str) -> FileChange:
-        """Give it other settings, in the same layout, or delete it where none are left."""
-        before = self.text if self.text and self.text.strip() else "{}\n"
-        for short_lists, ascii_only in product((False, True), repeat=2):
-            render = partial(_render, before, short_lists, ascii_only)
-            if render(json.loads(before)) == before:
-                old, new = (text if text is None else text.encode() for text in (self.text, render(settings)))
-                return FileChange(self.path, old, new if settings else None, 0o644)
-        raise FormatError(f"the layout of {self.path} would change, so it was not changed", by_hand)
+def _change(path: Path, text: str | None, settings: dict[str, Any], by_hand: str) -> ChangePlan:
+    """Give a file other settings, in the same layout, or delete it where none are left."""
+    before = text if text and text.strip() else "{}\n"
+    for short_lists, ascii_only in product((False, True), repeat=2):
+        render = partial(_render, before, short_lists, ascii_only)
+        if render(json.loads(before)) == before:
+            old = None if text is None else text.encode()
+            return ChangePlan((FileChange(path, old, render(settings).encode() if settings else None, 0o644),))
+    raise FormatError(f"the layout of {path} would change, so it was not changed", by_hand)
 
 
 def _render(model: str, short_lists: bool, ascii_only: bool, value: object) -> str:
-    """A value with the indentation and line ends of another text."""
     indented = re.search(r"\n([ \t]+)", model)
     indent = indented[1] if indented else None if ":" in model else "  "
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)

@@ -14,19 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from outcrop.errors import SourceError, SourceLocked, StoreFull
 from outcrop.text.files import write_atomically
 from outcrop.vcs.fossil_lock import begin_when_idle
-
-
-class PlannedChange(Protocol):
-    """One step of a plan."""
-
-    def lines(self) -> Iterator[str]: ...
-
-    def apply(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +146,10 @@ class ProgramRun:
             )
 
 
+PlannedChange = FileChange | FileMove | SettingChange | ProgramRun
+
+
 def read_setting(database: sqlite3.Connection, name: str) -> str | None:
-    """A row of a Fossil repository's configuration."""
     row = database.execute("SELECT value FROM config WHERE name = ?", (name,)).fetchone()
     return None if row is None else str(row[0])
 
@@ -170,4 +164,4 @@ def _options(flags: Mapping[str, Any]) -> Iterator[str]:
     for name, value in flags.items():
         values: Sequence[Any] = value if isinstance(value, tuple) else () if value is None else (value,)
         for each in values:
-            yield f"--{name.replace('_', '-')}={each.absolute() if isinstance(each, Path) else each}"
+            yield f"--{name.replace('_', '-')}={each}"

@@ -32,12 +32,13 @@ WantedBy=default.target
 
 
 def install_unit(watched: Path, flags: Mapping[str, Any]) -> ChangePlan:
-    """What makes the user's systemd run a watch of a folder or of a Fossil repository's file."""
     if shutil.which("systemctl") is None:
         raise UsageError("there is no systemd here", "Run `outcrop watch` yourself, or use --install=hook")
     path = unit_path(watched)
     command = " ".join(_quote(each) for each in command_line("watch", "-C", str(watched), flags=flags))
-    after = os.fsencode(_TEMPLATE.format(name=_one_line(str(watched)).replace("%", "%%"), command=command))
+    after = os.fsencode(
+        _TEMPLATE.format(name=re.sub(r"[\x00-\x1f]", " ", str(watched)).replace("%", "%%"), command=command)
+    )
     before = path.read_bytes() if path.exists() else None
     changes: list[PlannedChange] = []
     if before != after:
@@ -77,7 +78,3 @@ def _quote(argument: str) -> str:
         raise UsageError("a unit cannot name a folder that has a line break in its name", "Rename it")
     escaped = argument.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{escaped}"' if re.search(r"[^\w@:,./=+-]", argument) or not argument else escaped
-
-
-def _one_line(text: str) -> str:
-    return re.sub(r"[\x00-\x1f]", " ", text)

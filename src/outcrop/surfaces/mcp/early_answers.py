@@ -31,7 +31,7 @@ ENVELOPE_VERSION = "2026-07-28"
 TOOLS_FILE = Path(__file__).with_name("tools.json")
 
 _KEY = "io.modelcontextprotocol/"
-_SERVER = {"name": "outcrop", "title": "Outcrop", "version": outcrop.__version__}
+SERVER = {"name": "outcrop", "title": "Outcrop", "version": outcrop.__version__}
 _CAPABILITIES = {"tools": {"listChanged": False}}
 
 
@@ -50,19 +50,15 @@ class EarlyResponder:
         self._is_active = True
 
     def stop(self) -> None:
-        """Answer nothing any more."""
         self._is_active = False
 
-    def answer(self, message: object) -> str | None:
-        """The line that answers a request; None for what is the SDK's to answer.
-
-        Args:
-            message: What came from the client; None for what is no JSON.
-        """
-        if not self._is_active or (isinstance(message, dict) and "method" in message and "id" not in message):
+    def answer(self, message: Any) -> str | None:
+        """The line that answers a message (None is no JSON); None for what is the SDK's to answer."""
+        is_object = isinstance(message, dict)
+        if not self._is_active or (is_object and "method" in message and "id" not in message):
             return None
-        result = self._result(message) if isinstance(message, dict) else None
-        if not isinstance(message, dict) or result is None:
+        result = self._result(message) if is_object else None
+        if result is None:
             self._is_active = False
             return None
         whole = {"jsonrpc": "2.0", "id": message["id"], "result": result}
@@ -80,7 +76,7 @@ class EarlyResponder:
             return {
                 "protocolVersion": params["protocolVersion"],
                 "capabilities": _CAPABILITIES,
-                "serverInfo": _SERVER,
+                "serverInfo": SERVER,
                 "instructions": INSTRUCTIONS,
             }
         if method == "tools/list" and self._era == "handshake" and not params:
@@ -88,12 +84,7 @@ class EarlyResponder:
         if self._era == "handshake" or not _is_envelope(params):
             return None
         self._era = "envelope"
-        common = {
-            "resultType": "complete",
-            "ttlMs": 0,
-            "cacheScope": "private",
-            "_meta": {f"{_KEY}serverInfo": _SERVER},
-        }
+        common = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "_meta": {f"{_KEY}serverInfo": SERVER}}
         if method == "server/discover":
             return {
                 **common,

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
 from outcrop.app.index import Index
 from outcrop.app.warm_index import WarmIndex
 from outcrop.surfaces.mcp.server import make_server
-
-LOOPBACK_HOSTS = ("127.0.0.1:*", "localhost:*", "[::1]:*")
-LOOPBACK_ORIGINS = tuple(f"http://{host}" for host in LOOPBACK_HOSTS)
 
 # Bytes of one request: a question is a line.
 LARGEST_BODY = 1 << 20
@@ -26,29 +22,17 @@ TEXT_ONLY = b"text-only"
 class McpEndpoint:
     """The application. Requests have no session, so that a restart of the server breaks no client's.
 
-    Args:
-        open_index: Called once; the index is not closed here.
-        hosts: ``Host`` headers that are answered, against DNS rebinding; ``name:*`` means any port.
-        origins: ``Origin`` headers that are answered; none is answered too.
+    Who may send requests is decided before: the SDK's own check of the host takes fewer names. ``open_index`` is called
+    once, and the index is not closed here.
     """
 
-    def __init__(
-        self,
-        open_index: Callable[[], Index],
-        *,
-        hosts: Sequence[str] = LOOPBACK_HOSTS,
-        origins: Sequence[str] = LOOPBACK_ORIGINS,
-    ) -> None:
+    def __init__(self, open_index: Callable[[], Index]) -> None:
         self._service = WarmIndex(open_index, closes=False)
-        security = TransportSecuritySettings(
-            enable_dns_rebinding_protection=True, allowed_hosts=list(hosts), allowed_origins=list(origins)
-        )
         self._structured, self._text_only = (
             StreamableHTTPSessionManager(
                 make_server(self._service, structured=structured),
                 stateless=True,
                 json_response=True,
-                security_settings=security,
                 max_request_body_size=LARGEST_BODY,
             )
             for structured in (True, False)

@@ -43,7 +43,6 @@ class PassageRequest:
 
 
 def read(index: Index, request: PassageRequest) -> ReadPassage:
-    """Read the lines that were named, or the beginning of the whole."""
     if not request.path and not request.content_hash:
         raise UsageError("read_passage needs a path or a hash", "Take either from a hit of semantic_search")
     document, request = _find(index, request)
@@ -105,7 +104,6 @@ def _advice(index: Index, request: PassageRequest) -> str:
 
 
 def _block(document: Document, request: PassageRequest) -> Block:
-    """The part of a document that holds the lines: its only one, a cell, or one of several stored stretches."""
     blocks = document.blocks
     cells = [block.cell for block in blocks if block.cell is not None]
     if cells and request.cell is None and request.first is None:

@@ -19,14 +19,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class ReadPassage:
-    """Lines of one artifact.
-
-    Attributes:
-        cell: 0-based cell number in a notebook, else None.
-        lines: First and last line, 1-based, inclusive.
-        whole: Number of the last line that there is.
-        state: ``indexed`` word for word, ``changed`` since, or ``stored`` where only the index still has it.
-    """
+    """Lines of one artifact: numbers count from 1, cells from 0. ``state`` is that of the ``Document``."""
 
     path: str | None
     hash: str
@@ -52,14 +45,7 @@ class CorpusStatus:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """The state of an index. As :class:`outcrop.Status` where the names are equal.
-
-    Attributes:
-        building: Whether another process is building it right now.
-        ready: Whether the embedder's model is loaded.
-        projects: Projects beside this one.
-        skipped: How many files were left out, by reason.
-    """
+    """The state of an index, as :class:`outcrop.Status` where the names are equal. ``ready``: the model is loaded."""
 
     source: str
     root: str

@@ -12,11 +12,10 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent
 
-import outcrop
 from outcrop.app.warm_index import WarmIndex
 from outcrop.errors import OutcropError
 from outcrop.surfaces.mcp import tools
-from outcrop.surfaces.mcp.early_answers import INSTRUCTIONS
+from outcrop.surfaces.mcp.early_answers import INSTRUCTIONS, SERVER
 from outcrop.surfaces.render import INVALID_PARAMS, explain, harmless, outcome
 
 # Calls that run at the same time. One connection to the index serves them all, in turns.
@@ -25,13 +24,10 @@ AT_ONCE = 4
 # Key in ``_meta`` of a failed call's JSON-RPC code.
 CODE = "outcrop/code"
 
-NAME, TITLE = "outcrop", "Outcrop"
-
 _log = logging.getLogger("outcrop")
 
 
 def make_server(service: WarmIndex, *, structured: bool = True) -> Server[Any]:
-    """A server of the tools; ``structured``: answers have an object beside the text."""
     limiter = anyio.CapacityLimiter(AT_ONCE)
 
     async def list_tools(_: Any, __: PaginatedRequestParams | None) -> ListToolsResult:
@@ -51,9 +47,9 @@ def make_server(service: WarmIndex, *, structured: bool = True) -> Server[Any]:
         return CallToolResult(content=[text], structured_content=reply.value if structured else None)
 
     server: Server[Any] = Server(
-        NAME,
-        version=outcrop.__version__,
-        title=TITLE,
+        SERVER["name"],
+        title=SERVER["title"],
+        version=SERVER["version"],
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
@@ -70,7 +66,5 @@ def _failed(error: Exception) -> CallToolResult:
     what, fix = explain(error)
     text = harmless(f"{what}\n→ {fix}" if fix else what)
     return CallToolResult(
-        content=[TextContent(type="text", text=text)],
-        is_error=True,
-        _meta={CODE: outcome(error).mcp},
+        content=[TextContent(type="text", text=text)], is_error=True, _meta={CODE: outcome(error).mcp}
     )

@@ -47,7 +47,6 @@ class Connection:
             ) from error
 
     def listen(self) -> None:
-        """Begin to read."""
         threading.Thread(target=self._listen, daemon=True).start()
 
     def disconnect(self) -> None:
@@ -76,9 +75,10 @@ class Connection:
         with self._changed:
             if answer is not None:
                 self._answered.append(_key(message))
-            if _is_request(message):
+            method = message.get("method") if isinstance(message, dict) else None
+            if method is not None and "id" in message:
                 self._open.add(_key(message))
-            elif isinstance(message, dict) and message.get("method") == "notifications/cancelled":
+            elif method == "notifications/cancelled":
                 params = message.get("params")
                 self._open.discard(repr(params.get("requestId")) if isinstance(params, dict) else "")
         if answer is not None:
@@ -126,10 +126,6 @@ class Connection:
         """Nothing is buffered."""
 
 
-def _is_request(message: object) -> bool:
-    return isinstance(message, dict) and "method" in message and "id" in message
-
-
 def _key(message: Any) -> str:
     """An id as a key: 1 and "1" are two."""
     return repr(message.get("id"))
@@ -150,9 +146,8 @@ def _move(descriptor: int, flags: int) -> int:
 def serve(open_index: Callable[[], Index], is_current: Callable[[Index], bool], *, structured: bool = True) -> None:
     """Serve one client until it closes its end.
 
-    Args:
-        is_current: Whether an open index still is what ``open_index`` would give.
-        structured: Whether answers have an object beside the text.
+    ``is_current``: whether an open index still is what ``open_index`` would give. ``structured``: with an object beside
+    the text of an answer.
     """
     early = EarlyResponder(structured=structured)
     connection = Connection(early)

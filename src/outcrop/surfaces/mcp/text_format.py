@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from outcrop.core.model import Answer, Copy, Hit, Mode
 from outcrop.surfaces.mcp.results import IndexStatus, ReadPassage
-from outcrop.surfaces.render import counted, harmless, harmless_line, size
+from outcrop.surfaces.render import corrections, counted, harmless, harmless_line, listed, size
 from outcrop.text import tokenizer
 
 # What a short answer may cost: 1,500 tokens for ten hits.
@@ -34,29 +36,26 @@ def answer_text(answer: Answer, full: bool) -> str:
         ]
         return "\n\n".join([head, *blocks])
     lines = [head]
-    spent = tokenizer.count(head)
+    left = TOKENS_OF_THE_HEAD - tokenizer.count(head)
     for at, hit in enumerate(answer.hits, 1):
         # What one hit does not use is left for the next.
-        location = _fit(_location(at, hit), TOKENS_OF_THE_HEAD + at * TOKENS_A_HIT - spent)
-        spent += tokenizer.count(location)
-        lines.append(location)
-        preview = _fit(harmless_line(hit.preview), TOKENS_OF_THE_HEAD + at * TOKENS_A_HIT - spent)
+        left += TOKENS_A_HIT
+        lines.append(_fit(_location(at, hit), left))
+        left -= tokenizer.count(lines[-1])
+        preview = _fit(harmless_line(hit.preview), left)
         if len(preview) >= min(SHORTEST_PREVIEW, len(hit.preview)) and preview:
-            spent += tokenizer.count(preview)
+            left -= tokenizer.count(preview)
             lines.append(f"   {preview}")
         for line in _copies(hit):
             # Half a path is of no use.
-            if spent + tokenizer.count(line) <= TOKENS_OF_THE_HEAD + at * TOKENS_A_HIT:
-                spent += tokenizer.count(line)
+            if tokenizer.count(line) <= left:
+                left -= tokenizer.count(line)
                 lines.append(line)
     return "\n".join(lines)
 
 
 def _head(answer: Answer) -> str:
-    parts = [f"{answer.mode}: {counted(len(answer.hits), 'hit')}"]
-    parts += [
-        f"{typed} is not in the index, {meant} was searched for instead" for typed, meant in answer.corrected.items()
-    ]
+    parts = [f"{answer.mode}: {counted(len(answer.hits), 'hit')}", *corrections(answer)]
     if answer.stale:
         parts.append("stale: files changed since they were indexed, lines may have moved (outcrop index)")
     if answer.reason:
@@ -77,22 +76,19 @@ def _location(at: int, hit: Hit) -> str:
 
 
 def _lines_of(hit: Hit | Copy) -> str:
-    """As ``read_passage`` takes it."""
     where = hit.path if hit.path is not None else hit.hash
     cell = "" if hit.cell is None else f" cell {hit.cell}"
     return f"{_short(where, LONGEST_PATH)}{cell}:{hit.lines[0]}-{hit.lines[1]}"
 
 
 def _copies(hit: Hit) -> list[str]:
-    """A line that says where nearly the same text is, if anywhere."""
     if not hit.copies:
         return []
     locations = [
         f"{_lines_of(each)} project {_short(each.project, LONGEST_NAME)}" if each.project else _lines_of(each)
-        for each in hit.copies[:COPIES]
+        for each in hit.copies
     ]
-    more = f" and {len(hit.copies) - COPIES:,} more" if len(hit.copies) > COPIES else ""
-    return [harmless_line(f"   nearly the same at {', '.join(locations)}{more}")]
+    return [harmless_line(f"   nearly the same at {listed(locations, COPIES)}")]
 
 
 def _short(text: str, length: int) -> str:
@@ -101,21 +97,13 @@ def _short(text: str, length: int) -> str:
 
 
 def _fit(text: str, budget: int) -> str:
-    """As much of the beginning as the budget allows."""
     if tokenizer.count(text) <= budget:
         return text
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if tokenizer.count(text[:middle]) < budget:
-            low = middle
-        else:
-            high = middle - 1
-    return f"{text[:low].rstrip()}…" if low else ""
+    end = bisect_left(range(len(text) + 1), budget, key=lambda at: tokenizer.count(text[:at])) - 1
+    return f"{text[:end].rstrip()}…" if end > 0 else ""
 
 
 def passage_text(passage: ReadPassage) -> str:
-    """Lines of an artifact, below a line that names them."""
     where = passage.path if passage.path is not None else passage.hash
     cell = "" if passage.cell is None else f" cell {passage.cell}"
     parts = [f"{where}{cell}:{passage.lines[0]}-{passage.lines[1]} of {passage.whole:,}", str(passage.kind)]

@@ -9,7 +9,7 @@ import inspect
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Annotated, Any
 
 from pydantic import Field, StrictBool, StrictInt
@@ -91,27 +91,18 @@ def index_status(service: WarmIndex) -> ToolResult:
     """
     index = service.index()
     now = index.status()
-    status = IndexStatus(
-        source=now.source,
-        root=now.root,
-        project=now.project,
-        exists=now.exists,
-        stale=now.stale,
-        revision=now.revision,
-        current=now.current,
-        complete=now.complete,
-        building=now.writer,
-        space=now.space,
-        embedder=now.embedder,
-        ready=service.is_ready,
-        bytes=now.bytes,
-        corpora=tuple(
+    same = {field.name: getattr(now, field.name) for field in fields(IndexStatus) if hasattr(now, field.name)}
+    own = {
+        "building": now.writer,
+        "ready": service.is_ready,
+        "corpora": tuple(
             CorpusStatus(each.corpus, each.artifacts, each.chunks, each.embedded, each.kinds)
             for each in now.collections
         ),
-        projects=tuple(sorted(filter(None, index.store.names().projects))) if now.exists else (),
-        skipped=dict(Counter(str(each.reason) for each in now.skipped).most_common()),
-    )
+        "projects": tuple(sorted(filter(None, index.store.names().projects))) if now.exists else (),
+        "skipped": dict(Counter(str(each.reason) for each in now.skipped).most_common()),
+    }
+    status = IndexStatus(**same | own)
     return ToolResult(asdict(status), status_text(status))
 
 

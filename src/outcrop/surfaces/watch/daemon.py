@@ -50,13 +50,7 @@ CLOCK_JUMP = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened during a watch.
-
-    Attributes:
-        name: ``watching``, ``updated``, ``waiting``, ``corpora``, ``gone`` or ``back``.
-        text: One line for a person.
-        details: Plain values for a program.
-    """
+    """``watching``, ``updated``, ``waiting``, ``corpora``, ``gone`` or ``back``: as a line, and as plain values."""
 
     name: str
     text: str
@@ -107,12 +101,7 @@ class _Session:
     """
 
     def __init__(
-        self,
-        index: Index,
-        heartbeat: WatchNote,
-        on_event: EventHandler,
-        display: ProgressDisplay,
-        retry_consent: bool,
+        self, index: Index, heartbeat: WatchNote, on_event: EventHandler, display: ProgressDisplay, retry_consent: bool
     ) -> None:
         self._index = index
         self._heartbeat = heartbeat

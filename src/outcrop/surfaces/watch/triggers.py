@@ -38,12 +38,7 @@ _DELETED = 3
 
 
 class Trigger(ABC):
-    """Waits for a sign of change.
-
-    Attributes:
-        how: How it learns of changes, for people.
-        reason: Why it is not the usual trigger.
-    """
+    """Waits for a sign of change. ``how`` is for people; ``reason`` says why it is not the usual trigger."""
 
     how: str
     reason: str | None = None
@@ -123,7 +118,7 @@ class FileEvents(Trigger):
         for _ in range(_ATTEMPTS):
             self._places = self._source.watch_paths()
             # RustNotify takes no name that is not UTF-8; the regular sweep finds what changes there.
-            folders = [folder for folder in self._places.all() if _is_utf8(folder)]
+            folders = [folder for folder in self._places.all() if folder.encode("utf-8", "ignore").decode() == folder]
             self._folders = frozenset(folders)
             try:
                 # The last argument would ignore refused folders, and with them the system's limit.
@@ -138,14 +133,6 @@ class FileEvents(Trigger):
             return
         self.close()
         raise EventsFailed("the folders change faster than they can be watched")
-
-
-def _is_utf8(folder: str) -> bool:
-    try:
-        folder.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _explain(error: Exception) -> str:

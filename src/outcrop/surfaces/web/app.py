@@ -32,16 +32,8 @@ BASE = "/ext"
 CONCURRENT_VIEWS = 4
 
 
-def make_app(
-    index: Index,
-    *,
-    authenticator: Authenticator | None = None,
-    bounds: Bounds | None = None,
-) -> ASGIApp:
-    """Make the application; its lifespan has to run. It does not close the index.
-
-    Without an authenticator it answers this machine, without a token.
-    """
+def make_app(index: Index, *, authenticator: Authenticator | None = None, bounds: Bounds | None = None) -> ASGIApp:
+    """The application; its lifespan has to run. Without an authenticator it answers this machine, without a token."""
     # Imported here: the MCP SDK takes a second, and nothing else of the page needs it.
     from outcrop.surfaces.mcp.http import McpEndpoint
 
@@ -59,7 +51,7 @@ def make_app(
 
     routes = [
         *(Route(path, _redirect_to_search) for path in ("/", BASE, f"{BASE}/")),
-        Route(MCP, endpoint=_AsLocalhost(endpoint), include_in_schema=False),
+        Route(MCP, endpoint=endpoint, include_in_schema=False),
         Route("/{path:path}", endpoint=views),
     ]
     return SecurityMiddleware(
@@ -69,20 +61,6 @@ def make_app(
 
 async def _redirect_to_search(_: WebRequest) -> WebResponse:
     return RedirectResponse(f"{BASE}/search", 303)
-
-
-class _AsLocalhost:
-    """Calls an application as if the request came from this machine.
-
-    The middleware has checked host and origin, and accepts more names than the MCP SDK can be given.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        kept = [(name, value) for name, value in scope["headers"] if name not in (b"host", b"origin")]
-        await self._app({**scope, "headers": [(b"host", b"localhost:80"), *kept]}, receive, send)
 
 
 class _Views:

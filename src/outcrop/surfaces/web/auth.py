@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import ipaddress
 import re
-import secrets
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
@@ -16,10 +15,6 @@ from starlette.responses import RedirectResponse
 COOKIE = "outcrop"
 
 MONTH = 30 * 24 * 3600
-
-
-def new_token() -> str:
-    return secrets.token_urlsafe(24)
 
 
 class Authenticator:
@@ -77,7 +72,6 @@ class Authenticator:
         return self._token is not None and _equal(text, self._token)
 
     def signed_in(self, address: str) -> RedirectResponse:
-        """Set the cookie and go to an address of this server."""
         # Two slashes at the front would lead to another host.
         response = RedirectResponse("/" + address.lstrip("/\\"), 303)
         response.set_cookie(COOKIE, self._cookie, max_age=MONTH, httponly=True, samesite="strict")

@@ -62,7 +62,6 @@ class CgiRequest:
     """A request as Fossil describes it.
 
     Attributes:
-        uri: Prefix of the addresses of Fossil's own pages.
         view: For the views; its reader may see nothing yet, and it has no parameters.
     """
 

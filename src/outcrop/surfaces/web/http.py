@@ -42,14 +42,10 @@ OWNER = Reader(local=True)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to a view.
+    """A request to a view, such as ``search`` or ``api/search``.
 
-    Attributes:
-        path: ``search``, ``view``, ``catalog``, ``api/search`` …
-        params: Of the query string, in order; names may repeat.
-        base: Prefix of every address of the page, without a slash at its end.
-        nonce: Of the Content-Security-Policy, for scripts.
-        skin: Whether the HTML goes into a page of Fossil, which has its own frame.
+    ``params`` are in the order of the query string, ``base`` has no slash at its end, ``nonce`` is for scripts, and
+    with ``skin`` the HTML goes into a page of Fossil.
     """
 
     path: str

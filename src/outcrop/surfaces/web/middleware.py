@@ -36,12 +36,11 @@ _HEADERS: Mapping[str, str] = {
 }
 
 
-def content_security_policy(nonce: str) -> str:
-    """Files of this server, scripts with the nonce, and nothing from other hosts."""
-    return (
-        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    )
+# Files of this server, scripts with the nonce, and nothing from other hosts.
+_CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'nonce-{}'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
 
 
 def to_starlette(response: Response) -> WebResponse:
@@ -76,7 +75,8 @@ class SecurityMiddleware:
         async def send_secured(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in {**_HEADERS, "Content-Security-Policy": content_security_policy(nonce)}.items():
+                policy = _CONTENT_SECURITY_POLICY.format(nonce)
+                for name, value in {**_HEADERS, "Content-Security-Policy": policy}.items():
                     headers.setdefault(name, value)
             await send(message)
 
@@ -86,7 +86,6 @@ class SecurityMiddleware:
         await (response or self._app)(scope, receive, send_secured)
 
     def _refuse(self, request: WebRequest) -> WebResponse | None:
-        """The answer to a request that is not allowed, or None."""
         headers, path = request.headers, request.scope["path"]
         host = headers.get("host", "")
         if not self._authenticator.accepts_host(host):
@@ -107,7 +106,6 @@ class SecurityMiddleware:
         return self._ask_for_token(request)
 
     def _ask_for_token(self, request: WebRequest) -> WebResponse:
-        """Take the token from the address, once, or ask for it."""
         given = request.query_params.get("token")
         path = request.scope["path"]
         if request.method == "GET" and given and self._authenticator.is_token(given):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
-from outcrop.errors import OutcropError, UnknownArtifact, UsageError
+from outcrop.errors import OutcropError, UsageError
 from outcrop.surfaces.render import explain, harmless_line, outcome
 from outcrop.surfaces.web.http import Request, Response
 from outcrop.surfaces.web.pages.templates import PageHead, page
@@ -20,10 +20,6 @@ PROBLEM = "application/problem+json"
 log = logging.getLogger(__name__)
 
 REMOTE_FIX = "The administrator of this site finds details in its log."
-
-
-class NoSuchPage(UnknownArtifact):
-    """There is nothing at the address."""
 
 
 class WrongMethod(UsageError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from outcrop.errors import UnknownArtifact
 from outcrop.surfaces.web import problems
 from outcrop.surfaces.web.api import openapi, operations
 from outcrop.surfaces.web.http import Request, Response
@@ -13,7 +14,7 @@ from outcrop.surfaces.web.pages.links import Links
 from outcrop.surfaces.web.pages.search import search_page
 from outcrop.surfaces.web.pages.templates import STATIC, static_text
 from outcrop.surfaces.web.pages.viewer import view_page
-from outcrop.surfaces.web.problems import NoSuchPage, WrongMethod
+from outcrop.surfaces.web.problems import WrongMethod
 from outcrop.surfaces.web.view_model import Site
 
 FOREVER = "public, max-age=31536000, immutable"
@@ -43,7 +44,7 @@ def _respond(site: Site, links: Links, request: Request, method: str) -> Respons
     elif view == "api" and name in operations.OPERATIONS:
         response = partial(operations.respond, site, request, operations.OPERATIONS[name])
     else:
-        raise NoSuchPage("there is nothing at this address", "Start at the search page")
+        raise UnknownArtifact("there is nothing at this address", "Start at the search page")
     if method not in ("GET", "HEAD"):
         raise WrongMethod(f"this address does not accept {method[:20]}", "Use GET")
     return response()

@@ -24,10 +24,6 @@ PORT = 8719
 SHUTDOWN_TIMEOUT = 1
 
 
-class CannotListen(OutcropError):
-    """The server cannot listen on the address."""
-
-
 @dataclass(frozen=True, slots=True)
 class Listening:
     """A listening socket; ``host`` is an IP address, ``loopback`` means that only this machine can connect."""
@@ -47,14 +43,11 @@ class Listening:
 
 
 def listen(host: str, port: int | None) -> Listening:
-    """Open the socket at the first address of a host.
-
-    Port 0 means any; None means the default one, or any where another program uses it.
-    """
+    """Open a socket at a host's first address; port 0 is any, None the default, or any where that is in use."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        raise CannotListen(f"there is no host {host!r}", "Use an address of this machine, such as 127.0.0.1") from None
+        raise OutcropError(f"there is no host {host!r}", "Use an address of this machine, such as 127.0.0.1") from None
     family, number = found[0][0], str(found[0][4][0])
     for attempt in (PORT, 0) if port is None else (port,):
         opened = socket.socket(family, socket.SOCK_STREAM)
@@ -67,12 +60,12 @@ def listen(host: str, port: int | None) -> Listening:
             if port is None and attempt == PORT:
                 continue
             reason = error.strerror if isinstance(error, OSError) else "no such port"
-            raise CannotListen(
+            raise OutcropError(
                 f"cannot listen on {host} port {attempt} ({reason})", "Choose another one with --port, or 0 for any"
             ) from None
         loopback = ipaddress.ip_address(number.partition("%")[0]).is_loopback
         return Listening(opened, number.partition("%")[0], opened.getsockname()[1], loopback)
-    raise CannotListen(f"{host} has no free port", "Choose another host with --host")
+    raise OutcropError(f"{host} has no free port", "Choose another host with --host")
 
 
 def own_names(host: str) -> list[str]:

@@ -11,7 +11,9 @@ from outcrop.app.documents import Document
 from outcrop.app.index import Index
 from outcrop.app.warm_index import WarmIndex
 from outcrop.core.model import Answer, Kind, Mode, Stale
-from outcrop.errors import StoreError, UnknownCorpus, UnknownKind, UnknownProject
+from outcrop.core.rows import Names
+from outcrop.errors import StoreError
+from outcrop.search.query import filter_of, resolve
 from outcrop.stores.sqlite import inventory
 from outcrop.stores.sqlite.connection import moment
 from outcrop.stores.sqlite.inventory import FacetCount
@@ -121,7 +123,6 @@ class Site:
         return replace(answer, reason=reason, stale=stale)
 
     def read(self, reader: Reader, *, path: str | None, content_hash: str | None, project: str) -> Document:
-        """One artifact, if it is indexed and the reader may see it."""
         return documents.read(self.index, path=path, content_hash=content_hash, project=project, kinds=reader.kinds)
 
     def catalog(self, reader: Reader) -> Catalog:
@@ -140,24 +141,11 @@ class Site:
     def _visible_kinds(self, reader: Reader, arguments: SearchArguments) -> tuple[str, ...]:
         facets = self.facets(reader)
         visible: Collection[Kind] = facets.kinds()
+        where = filter_of(arguments.kind, arguments.project, arguments.corpus, None)
         if not facets.exists:
             listed = {ref.kind for ref in self.index.source.artifacts({}).refs}
             visible = [kind for kind in Kind if kind in listed and reader.may_see(kind)]
-        else:
-            projects = tuple("" if name == self.project else name for name in arguments.project)
-            _check_known("corpus", arguments.corpus, facets.corpora, UnknownCorpus)
-            _check_known("project", projects, facets.projects, UnknownProject)
-        _check_known("kind", arguments.kind, visible, UnknownKind)
+            where = filter_of(arguments.kind, None, None, None)
+        names = Names(frozenset(facets.corpora), frozenset(visible), frozenset(facets.projects))
+        resolve(where, names, self.project)
         return arguments.kind or tuple(visible)
-
-
-def _check_known(
-    noun: str,
-    requested: Collection[str],
-    known: Collection[str],
-    error: type[UnknownCorpus] | type[UnknownKind] | type[UnknownProject],
-) -> None:
-    for name in requested:
-        if name not in known:
-            names = ", ".join(entry or "this one" for entry in known) or "none"
-            raise error(f"no {noun} {str(name)!r} in this index", f"There is: {names}")

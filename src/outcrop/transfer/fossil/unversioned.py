@@ -11,7 +11,7 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,10 @@ from outcrop.core.batches import in_batches
 from outcrop.core.model import Skipped, SkipReason
 from outcrop.core.protocols import TransferStore, override
 from outcrop.core.rows import TransferCounts
-from outcrop.core.sqlite_errors import ErrorClasses, translated
-from outcrop.errors import StoreDamaged, StoreError, StoreFull, StoreLocked
-from outcrop.stores.sqlite.connection import transaction
+from outcrop.core.sqlite_errors import translated
+from outcrop.stores.sqlite.connection import ERRORS, open_file, transaction
 from outcrop.transfer.blob import FOLDER, check_names
 from outcrop.vcs.fossil import fetch_rows, has_table, read_setting
-
-# How long a statement waits for another process; Fossil's own transactions end within 15 s.
-LOCK_TIMEOUT = 20.0
 
 # Stored bytes of one transaction: some 10,000 chunks, which take well under 0.2 s to write.
 BATCH_BYTES = 48 << 20
@@ -36,7 +32,6 @@ _READ_BYTES = 16 << 20
 # Room for a whole batch: a cache that spills locks every reader out long before the transaction ends.
 _CACHE_KIB = 256 << 10
 
-_ERRORS = ErrorClasses(locked=StoreLocked, denied=StoreFull, damaged=StoreDamaged, other=StoreError)
 _OURS = f"name GLOB '{FOLDER}*'"
 # ``hash-policy`` from which on Fossil names new content by SHA3-256.
 _POLICY_SHA3 = 2
@@ -136,18 +131,9 @@ class FossilTransfer(TransferStore):
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
         """A short connection; SQLite's errors come out in our words."""
-        with translated(str(self._path), _ERRORS, "Look at: fossil test-integrity"):
-            database = sqlite3.connect(
-                f"{self._path.absolute().as_uri()}?mode=rw",
-                uri=True,
-                timeout=LOCK_TIMEOUT,
-                isolation_level=None,
-                check_same_thread=False,
-            )
-            try:
-                yield database
-            finally:
-                database.close()
+        explained = translated(str(self._path), ERRORS, "Look at: fossil test-integrity")
+        with explained, closing(open_file(self._path, "mode=rw")) as database:
+            yield database
 
 
 def _select(
@@ -160,7 +146,6 @@ def _select(
 
 
 def _contents(database: sqlite3.Connection, names: Sequence[str]) -> list[tuple[str, bytes | Skipped]]:
-    """Some of the files by name, in name order."""
     marks = ", ".join("?" * len(names))
     found = _select(database, "name, hash, sz, encoding, content", f"name IN ({marks}) ORDER BY name", names)
     # An empty file that came by sync has no content at all.
@@ -184,7 +169,6 @@ def _receive(database: sqlite3.Connection) -> int:
 
 
 def _algorithm(database: sqlite3.Connection) -> str:
-    """The hash by which this repository names new content."""
     policy = read_setting(database, "hash-policy")
     if policy is not None:
         return "sha3_256" if int(policy) >= _POLICY_SHA3 else "sha1"

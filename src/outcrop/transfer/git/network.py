@@ -47,7 +47,6 @@ class LostRace(Exception):
 
 
 def is_interactive() -> bool:
-    """Whether a person is there who can be asked."""
     try:
         return sys.stdin.isatty() and sys.stderr.isatty()
     except (AttributeError, ValueError):
@@ -120,7 +119,6 @@ def run(
 
 
 def _read(stream: IO[bytes], kept: bytearray, show: bool) -> None:
-    """Keep what git prints, and show a person its progress."""
     has_shown = False
     with stream:
         while data := os.read(stream.fileno(), 4096):

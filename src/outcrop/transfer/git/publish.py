@@ -65,7 +65,6 @@ def outgoing(source: Source, store: VectorStore) -> Outgoing:
 
 
 def repository_of(source: Source) -> Repository:
-    """The git repository that a source is."""
     found = find_repository(source.root)
     if found is None:
         raise SourceError(f"{source.root} is not in a git repository any more", "Look whether it was moved")
@@ -86,7 +85,6 @@ def export(source: Source, store: VectorStore) -> TransferCounts:
 
 
 def push(source: Source, store: VectorStore, remote: str | None, unpublished: bool = False) -> SyncReport:
-    """Merge the vectors of an index into a remote's; see :func:`outcrop.transfer.service.push`."""
     repository = repository_of(source)
     going = outgoing(source, store)
     places = find_remote(repository, remote).destinations()

@@ -50,7 +50,6 @@ class GitTransfer(TransferStore):
 
     @property
     def commit(self) -> str | None:
-        """The commit that holds the files; None where there is none yet."""
         return self._commit if self._is_detached else find_commit(self._repository, REF)
 
     def ids(self) -> Mapping[str, str]:
@@ -158,7 +157,6 @@ def _write_blobs(repository: Repository, blobs: Mapping[str, bytes]) -> None:
 
 
 def _write_commit(repository: Repository, entries: Mapping[str, str]) -> str:
-    """A commit without parents whose only folder holds these files."""
     files = b"".join(
         b"100644 blob %s\t%s\0" % (entries[name].encode(), name.rpartition("/")[2].encode()) for name in sorted(entries)
     )

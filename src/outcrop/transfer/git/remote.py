@@ -65,7 +65,6 @@ class GitRemote:
         return None
 
     def ask(self) -> Advertised:
-        """Ask for its branches and its vectors."""
         timeout = TRANSFER_TIMEOUT if is_interactive() else ANSWER_TIMEOUT
         listed = ("ls-remote", "--refs", self.name, f"{BRANCHES}*", REF)
         output = run(self.repository, listed, f"reach {self.shown}", timeout)

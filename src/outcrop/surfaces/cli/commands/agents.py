@@ -1,4 +1,4 @@
-"""``outcrop call``."""
+"""``outcrop call``, ``outcrop context`` and ``outcrop mcp``."""
 
 from __future__ import annotations
 
@@ -6,27 +6,15 @@ import json
 import os
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from outcrop.app import rag_context
-from outcrop.core.reports import Context
 from outcrop.errors import BadConfig, UsageError
+from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.opening import show_warnings
-from outcrop.surfaces.cli.options import (
-    Command,
-    branch_option,
-    directory_option,
-    embedder_options,
-    json_option,
-    open_index,
-    readable,
-    rev_option,
-    show_json,
-)
 from outcrop.surfaces.cli.terminal import is_terminal, note, show
 from outcrop.surfaces.install.mcp_clients import CLIENTS, install_client, uninstall_client
 from outcrop.surfaces.render import columns, harmless, harmless_line
@@ -35,24 +23,13 @@ if TYPE_CHECKING:
     from outcrop.app.index import Index
 
 
-CALL_EXAMPLES = """
-outcrop call --list
-outcrop call vectors.index.status
-outcrop call vectors.query '{"texts": ["where are retries configured"], "k": 3}'
-outcrop call vectors.index.build '{"corpus": "notebooks", "paths": ["**/*.ipynb"]}'
-outcrop call vectors.index.upsert - > report.json
-"""
-
-
-@click.command(
-    "call", cls=Command, examples=CALL_EXAMPLES, short_help="Call a capability by name, with JSON in and out."
-)
+@options.command("call")
 @click.argument("name", required=False)
 @click.argument("arguments", metavar="[JSON]", required=False)
 @click.option("--list", "listing", is_flag=True, help="Name every capability; with --json also their schemas.")
-@json_option
-@directory_option
-@embedder_options
+@options.json_option
+@options.directory_option
+@options.embedder_options
 def call_command(
     name: str | None, arguments: str | None, listing: bool, as_json: bool, directory: Path, **flags: Any
 ) -> None:
@@ -60,36 +37,36 @@ def call_command(
 
     JSON is one object with the arguments; without it, or as -, it is read from the standard input where that is not a
     terminal. The result is printed as one JSON object.
+
+    Examples:
+        outcrop call --list
+        outcrop call vectors.index.status
+        outcrop call vectors.query '{"texts": ["where are retries configured"], "k": 3}'
+        outcrop call vectors.index.build '{"corpus": "notebooks", "paths": ["**/*.ipynb"]}'
+        outcrop call vectors.index.upsert - > report.json
     """
-    # Imported here because it imports numpy and pydantic, which `--help` and shell completion do not need.
     from outcrop.app import capabilities
 
     if listing:
-        _list(as_json)
+        entries = capabilities.REGISTRY.values()
+        if as_json:
+            fields = [
+                {"name": each.name, "description": each.documentation, "arguments": each.schema} for each in entries
+            ]
+            options.show_json({"capabilities": fields})
+        else:
+            options.show_result(None, False, columns([(each.name, each.summary) for each in entries]))
         return
     if name is None:
         raise UsageError("call needs the name of a capability", "outcrop call --list names them.")
     if name not in capabilities.REGISTRY:
         raise UsageError(f"there is no capability {name!r}", "outcrop call --list names them.")
     given = _read(arguments)
-    with open_index(directory, flags) as index:
-        show_json(capabilities.call(name, given, index=index))
-
-
-def _list(as_json: bool) -> None:
-    from outcrop.app import capabilities
-
-    entries = capabilities.REGISTRY.values()
-    if as_json:
-        listed = [{"name": each.name, "description": each.documentation, "arguments": each.schema} for each in entries]
-        show_json({"capabilities": listed})
-        return
-    for line in columns([(each.name, each.summary) for each in entries]):
-        show(line)
+    with options.open_index(directory, flags) as index:
+        options.show_json(capabilities.call(name, given, index=index))
 
 
 def _read(arguments: str | None) -> dict[str, Any]:
-    """The object with the arguments."""
     text = arguments
     if text == "-" or (text is None and not is_terminal(sys.stdin)):
         text = sys.stdin.buffer.read().decode("utf-8", "replace") if sys.stdin is not None else ""
@@ -111,29 +88,8 @@ MAX_HOOK_BYTES = 4 << 20
 
 HOOK_EVENT = "UserPromptSubmit"
 
-CONTEXT_EXAMPLES = """
-outcrop context "why are sessions not saved behind the proxy"
-outcrop context -k 5 --tokens 3000 "how are retries configured"
-outcrop context --json "release checklist" | jq -r '.sources[].path'
-outcrop context --hook < call.json
-"""
 
-
-@dataclass(frozen=True, slots=True)
-class _HookInput:
-    """A prompt, the folder to search, and the event that an agent's hook names."""
-
-    prompt: str
-    directory: Path
-    event: str
-
-
-@click.command(
-    "context",
-    cls=Command,
-    examples=CONTEXT_EXAMPLES,
-    short_help="Print the passages that bear on a prompt, for an agent.",
-)
+@options.command("context")
 @click.argument("prompt", nargs=-1)
 @click.option("-k", type=int, default=3, show_default=True, metavar="N", help="How many passages at most.")
 @click.option("--tokens", type=int, metavar="N", help="Length of the block at most.  [default: 1500]")
@@ -147,9 +103,9 @@ class _HookInput:
 )
 @click.option("--min-score", type=float, metavar="SCORE", help="Only passages whose vectors are this near (0 to 1).")
 @click.option("--hook", is_flag=True, help="Read the JSON of an agent's pre-prompt hook from stdin.")
-@json_option
-@directory_option
-@embedder_options
+@options.json_option
+@options.directory_option
+@options.embedder_options
 def context_command(
     prompt: tuple[str, ...],
     k: int,
@@ -161,27 +117,33 @@ def context_command(
     directory: Path,
     **flags: Any,
 ) -> None:
-    """Print the passages that bear on a prompt, for an agent.
+    """Print the passages that are about a prompt, for an agent.
 
     They are a quoted block, to be put before the agent's turn. Nothing is printed where there is no index, or nothing
     in it has to do with the prompt. It never asks whether text may leave the machine: a prompt goes only to an address
     that was allowed before.
+
+    Examples:
+        outcrop context "why are sessions not saved behind the proxy"
+        outcrop context -k 5 --tokens 3000 "how are retries configured"
+        outcrop context --json "release checklist" | jq -r '.sources[].path'
+        outcrop context --hook < call.json
     """
     if bool(prompt) == hook:
         raise UsageError("context takes a prompt, or --hook and a hook's JSON on stdin", "outcrop context --help")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # see options.open_index
     show_warnings()
     began = time.monotonic()
-    typed = _HookInput(" ".join(map(readable, prompt)), directory, "")
-    given = rag_context.within(timeout, lambda: _read_hook(directory)) if hook else typed
-    if given is None:
-        return
-    if flags.get("store") is not None:
-        flags["store"] = flags["store"].absolute()
+    text, event = " ".join(map(options.readable, prompt)), ""
+    if hook:
+        given = rag_context.within(timeout, lambda: _read_hook(directory))
+        if given is None:
+            return
+        text, directory, event = given
     request = rag_context.ContextRequest(
-        given.prompt,
+        text,
         k,
-        directory=given.directory,
+        directory=directory,
         tokens=tokens,
         timeout=timeout - (time.monotonic() - began),
         min_score=min_score,
@@ -189,16 +151,19 @@ def context_command(
     )
     found = rag_context.related(request)
     if as_json and not hook:
-        show_json(_with_sources(found))
+        fields = ("path", "lines", "kind", "project", "hash", "name", "score", "mode")
+        sources = [{field: getattr(hit, field) for field in fields} for hit in found.hits]
+        whole = {"context": found.text, "tokens": found.tokens, "mode": found.mode, "reason": found.reason}
+        options.show_json({**whole, "sources": sources})
     elif as_json and found.text:
-        inner = {"hookEventName": given.event, "additionalContext": harmless(found.text)}
-        show_json({"hookSpecificOutput": inner})
+        inner = {"hookEventName": event, "additionalContext": harmless(found.text)}
+        options.show_json({"hookSpecificOutput": inner})
     elif found.text:
         show(harmless(found.text))
 
 
-def _read_hook(directory: Path) -> _HookInput | None:
-    """A hook's JSON from stdin; None where it is something else."""
+def _read_hook(directory: Path) -> tuple[str, Path, str] | None:
+    """The prompt, the folder to search, and the event of a hook's JSON on stdin; None where it is something else."""
     if sys.stdin is None:
         return None
     data = sys.stdin.buffer.read(MAX_HOOK_BYTES + 1)
@@ -213,40 +178,20 @@ def _read_hook(directory: Path) -> _HookInput | None:
     where, event = hook.get("cwd"), hook.get("hook_event_name")
     if directory == Path() and isinstance(where, str) and where and "\0" not in where:
         directory = Path(where)
-    return _HookInput(hook["prompt"], directory, event if isinstance(event, str) and event else HOOK_EVENT)
+    return hook["prompt"], directory, event if isinstance(event, str) and event else HOOK_EVENT
 
 
-def _with_sources(found: Context) -> dict[str, Any]:
-    fields = ("path", "lines", "kind", "project", "hash", "name", "score", "mode")
-    return {
-        "context": found.text,
-        "tokens": found.tokens,
-        "mode": found.mode,
-        "reason": found.reason,
-        "sources": [{field: getattr(hit, field) for field in fields} for hit in found.hits],
-    }
-
-
-MCP_EXAMPLES = """
-outcrop mcp --install claude-code
-outcrop mcp --install vscode --yes
-outcrop mcp --uninstall cursor
-outcrop mcp ~/project
-outcrop mcp --rev v2.1 ~/project
-"""
-
-
-@click.command("mcp", cls=Command, examples=MCP_EXAMPLES, short_help="Serve agents: search and reading as MCP tools.")
+@options.command("mcp")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option("--install", "installed", type=click.Choice(list(CLIENTS)), help="Set this client up for this project.")
-@click.option("--uninstall", "uninstalled", type=click.Choice(list(CLIENTS)), help="Take that back.")
+@click.option("--uninstall", "uninstalled", type=click.Choice(list(CLIENTS)), help="Remove it again.")
 @click.option("--name", default="outcrop", show_default=True, metavar="NAME", help="What that client calls the server.")
 @click.option("--yes", "-y", is_flag=True, help="Change the client's settings without asking.")
-@click.option("--text-only", is_flag=True, help="Answer in words alone, without the object beside them.")
-@rev_option
-@branch_option
-@directory_option
-@embedder_options
+@click.option("--text-only", is_flag=True, help="Answer with text only, without a JSON object beside it.")
+@options.rev_option
+@options.branch_option
+@options.directory_option
+@options.embedder_options
 def mcp_command(
     path: Path | None,
     installed: str | None,
@@ -262,11 +207,18 @@ def mcp_command(
 
     A client starts this command by itself once it is set up: --install shows the change to its settings in this
     project and asks first. docs/mcp.md has the lines for other clients, and outcrop serve offers the same over HTTP.
+
+    Examples:
+        outcrop mcp --install claude-code
+        outcrop mcp --install vscode --yes
+        outcrop mcp --uninstall cursor
+        outcrop mcp ~/project
+        outcrop mcp --rev v2.1 ~/project
     """
     place = directory if path is None else directory / path
     if installed or uninstalled:
         if text_only or rev or any(flags.values()):
-            raise UsageError("a client's settings take no options of Outcrop's", "Set them in outcrop.toml")
+            raise UsageError("--install and --uninstall take no other settings", "Set them in outcrop.toml")
         _set_up(place, installed, uninstalled, name, yes)
         return
     _serve(place, rev, flags, structured=not text_only)
@@ -277,24 +229,23 @@ def _serve(place: Path, rev: str | None, flags: dict[str, Any], *, structured: b
         raise UsageError(f"there is no {place}", "Name a folder or a repository")
     if place.resolve() in (Path("/"), Path.home()):
         # Clients start servers here when no folder is set. Without an index every file would be read.
-        raise UsageError(f"{place.resolve()} is no project", "Name the project's folder: outcrop mcp PATH")
+        raise UsageError(f"{place.resolve()} is no project folder", "Name the project's folder: outcrop mcp PATH")
     if is_terminal(sys.stdin):
-        note("outcrop: an MCP client is meant to start this, and to speak JSON on standard input. Ctrl-C ends it.")
+        note("outcrop: this speaks JSON with the MCP client that starts it, on standard input. Ctrl-C ends it.")
         note("  → outcrop mcp --install sets a client up")
-    # Imported here: --help does without.
     from outcrop.surfaces.mcp.stdio import serve
 
-    serve(lambda: open_index(place, flags, rev=rev), lambda index: _is_current(index, flags), structured=structured)
+    serve(
+        lambda: options.open_index(place, flags, rev=rev),
+        lambda index: _is_current(index, flags),
+        structured=structured,
+    )
 
 
 def _is_current(index: Index, flags: dict[str, Any]) -> bool:
-    """Whether the settings still are those that the index was opened with."""
-    # Imported here: it is asked once the server runs.
     from outcrop.config.settings import load_settings
 
     given = {name: value for name, value in flags.items() if name != "branch"}
-    if given.get("store") is not None:
-        given["store"] = given["store"].absolute()
     try:
         now = load_settings(index.source.root, given)
     except BadConfig:
@@ -304,7 +255,6 @@ def _is_current(index: Index, flags: dict[str, Any]) -> bool:
 
 
 def _set_up(place: Path, installed: str | None, uninstalled: str | None, name: str, yes: bool) -> None:
-    # Imported here: a server finds its source by itself, later.
     from outcrop.sources.discover import find_root
     from outcrop.surfaces.cli.install_prompt import confirm_and_apply
 

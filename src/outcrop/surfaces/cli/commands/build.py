@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outcrop.errors import StoreLocked, UsageError
-from outcrop.surfaces.cli.options import (
-    command,
-    listing_options,
-    open_index,
-    path_argument,
-    quiet_option,
-    result_options,
-    revision_options,
-    show_result,
-    verbose_option,
-)
+from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.progress import Display, open_with_progress
 from outcrop.surfaces.cli.report_view import build_lines, plan_lines
 from outcrop.surfaces.cli.terminal import note
@@ -32,32 +22,17 @@ if TYPE_CHECKING:
 # Between two tries while a watch updates the index.
 RETRY_SECONDS = 0.5
 
-INDEX_EXAMPLES = """
-outcrop index
-outcrop index ~/notes
-outcrop index --dry-run
-outcrop index --verbose --exclude 'vendor/' --max-bytes '4 MiB'
-outcrop index --rev v2.1
-outcrop index --json | jq .embedded
-outcrop index --corpus notebooks lab/ '**/*.ipynb'
-"""
 
-REBUILD_EXAMPLES = """
-outcrop rebuild
-outcrop rebuild --embedder hash
-"""
-
-
-@command("index", INDEX_EXAMPLES)
+@options.command("index")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--corpus", metavar="NAME", help="Build a corpus of your own, of exactly these paths.")
 @click.option("--no-prune", is_flag=True, help="With --corpus: also keep files that no PATH names now.")
-@revision_options
+@options.revision_options
 @click.option("--dry-run", "-n", is_flag=True, help="List what would be indexed, and where text would be embedded.")
-@verbose_option
-@quiet_option
-@listing_options
-@result_options
+@options.verbose_option
+@options.quiet_option
+@options.listing_options
+@options.result_options
 def index_command(
     paths: tuple[str, ...],
     corpus: str | None,
@@ -78,12 +53,21 @@ def index_command(
 
     With --corpus, PATHs are files, folders and patterns (quoted, ** for any depth), from the current folder; without
     them, the paths in the setting corpora.
+
+    Examples:
+        outcrop index
+        outcrop index ~/notes
+        outcrop index --dry-run
+        outcrop index --verbose --exclude 'vendor/' --max-bytes '4 MiB'
+        outcrop index --rev v2.1
+        outcrop index --json | jq .embedded
+        outcrop index --corpus notebooks lab/ '**/*.ipynb'
     """
     where, arguments = _custom_corpus(directory, paths, corpus, no_prune)
     if dry_run:
-        with open_index(where, flags, rev=rev) as index:
+        with options.open_index(where, flags, rev=rev) as index:
             plan = index.plan(**arguments)
-        show_result(plan, as_json, plan_lines(plan))
+        options.show_result(plan, as_json, plan_lines(plan))
     else:
         _build(where, flags, arguments, rev=rev, verbose=verbose, quiet=quiet, as_json=as_json)
 
@@ -91,7 +75,6 @@ def index_command(
 def _custom_corpus(
     directory: Path, paths: tuple[str, ...], corpus: str | None, no_prune: bool
 ) -> tuple[Path, dict[str, Any]]:
-    """Where the index is, and the arguments of the build."""
     if corpus is not None:
         here = directory.absolute()
         named = [here / path for path in paths] if paths else None
@@ -103,19 +86,23 @@ def _custom_corpus(
     return (directory / paths[0] if paths else directory), {}
 
 
-@command("rebuild", REBUILD_EXAMPLES)
-@path_argument
-@revision_options
-@verbose_option
-@quiet_option
-@listing_options
-@result_options
+@options.command("rebuild")
+@options.path_argument
+@options.revision_options
+@options.verbose_option
+@options.quiet_option
+@options.listing_options
+@options.result_options
 def rebuild_command(
     path: Path | None, rev: str | None, verbose: bool, quiet: bool, as_json: bool, directory: Path, **flags: Any
 ) -> None:
     """Forget every vector and embed everything again.
 
     Rarely needed: `outcrop index` finds by itself what changed, another model too.
+
+    Examples:
+        outcrop rebuild
+        outcrop rebuild --embedder hash
     """
     where = directory / (path or "")
     _build(where, flags, {"rebuild": True}, rev=rev, verbose=verbose, quiet=quiet, as_json=as_json)
@@ -138,7 +125,7 @@ def _build(
         note("\noutcrop: stopped; what was done is kept\n  → outcrop index continues from there")
         raise click.exceptions.Exit(outcome(KeyboardInterrupt()).exit) from stop
     if as_json or not quiet:
-        show_result(report, as_json, build_lines(report, verbose=verbose))
+        options.show_result(report, as_json, build_lines(report, verbose=verbose))
 
 
 def _build_after_watch(index: Index, display: Display, arguments: dict[str, Any]) -> BuildReport:
@@ -148,7 +135,6 @@ def _build_after_watch(index: Index, display: Display, arguments: dict[str, Any]
         try:
             return index.build(progress=display, **arguments)
         except StoreLocked:
-            # Imported here: only a wait needs it.
             from outcrop.app import watch_lock
 
             watcher = watch_lock.read(index.store)

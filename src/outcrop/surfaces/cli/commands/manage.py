@@ -8,65 +8,48 @@ from typing import Any
 import click
 
 from outcrop.errors import UsageError
-from outcrop.surfaces.cli.options import (
-    color_option,
-    command,
-    open_index,
-    result_options,
-    revision_options,
-    show_result,
-    verbose_option,
-    yes_option,
-)
+from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.report_view import catalog_lines, status_lines
 from outcrop.surfaces.cli.terminal import choose_paint, confirm
 from outcrop.surfaces.render import size
 
-STATUS_EXAMPLES = """
-outcrop status
-outcrop status --verbose
-outcrop status --catalog
-outcrop status --json | jq .stale
-"""
 
-CLEAR_EXAMPLES = """
-outcrop clear --corpus docs
-outcrop clear --project numpy-2.4
-outcrop clear --space hash-768 --yes
-outcrop clear --all
-"""
-
-
-@command("status", STATUS_EXAMPLES)
-@verbose_option
+@options.command("status")
+@options.verbose_option
 @click.option("--catalog", "as_catalog", is_flag=True, help="Show how much there is of each kind, project and folder.")
-@revision_options
-@color_option
-@result_options
+@options.revision_options
+@options.color_option
+@options.result_options
 def status_command(
     verbose: bool, as_catalog: bool, rev: str | None, as_json: bool, color: str, directory: Path, **flags: Any
 ) -> None:
-    """Show what is indexed, where, and whether it is current. Sends nothing, loads no model."""
+    """Show what is indexed, where, and whether it is current. Sends nothing, loads no model.
+
+    Examples:
+        outcrop status
+        outcrop status --verbose
+        outcrop status --catalog
+        outcrop status --json | jq .stale
+    """
     paint = choose_paint(color)
-    with open_index(directory, flags, rev=rev) as index:
+    with options.open_index(directory, flags, rev=rev) as index:
         if as_catalog:
-            # Imported here: the plain status does not need it.
             from outcrop.app.catalog import catalog
 
             found = catalog(index.store, index.source, index.embedder)
-            show_result(found, as_json, catalog_lines(found, paint, verbose=verbose))
+            options.show_result(found, as_json, catalog_lines(found, paint, verbose=verbose))
         else:
             status = index.status()
-            show_result(status, as_json, status_lines(status, paint, verbose=verbose))
+            options.show_result(status, as_json, status_lines(status, paint, verbose=verbose))
 
 
-@command("clear", CLEAR_EXAMPLES)
+@options.command("clear")
 @click.option("--corpus", metavar="NAME", help="Remove this corpus.")
 @click.option("--project", metavar="NAME", help="Remove this imported project.")
 @click.option("--space", metavar="ID", help="Remove the vectors of this space, as outcrop status names it.")
 @click.option("--all", "everything", is_flag=True, help="Remove the whole index.")
-@yes_option
-@result_options
+@options.yes_option
+@options.result_options
 def clear_command(
     corpus: str | None,
     project: str | None,
@@ -77,21 +60,27 @@ def clear_command(
     directory: Path,
     **flags: Any,
 ) -> None:
-    """Remove a corpus, a project, a space, or the whole index. The files that it was made from stay."""
+    """Remove a corpus, a project, a space, or the whole index. The files that it was made from stay.
+
+    Examples:
+        outcrop clear --corpus docs
+        outcrop clear --project numpy-2.4
+        outcrop clear --space hash-768 --yes
+        outcrop clear --all
+    """
     given = {"corpus": corpus, "project": project, "space": space}
     chosen = [f"{noun} {name}" for noun, name in given.items() if name] + ["everything"] * everything
     if len(chosen) != 1:
         raise UsageError(
             "clear takes exactly one of --corpus, --project, --space and --all", "outcrop status shows what there is."
         )
-    with open_index(directory, flags) as index:
+    with options.open_index(directory, flags) as index:
         if not yes:
             confirm(f"Remove {chosen[0]} from the index of {index.source.root}?")
         if project:
-            # Imported here because it brings all that indexing needs.
             from outcrop.projects import service
 
             freed = service.remove(index, project)
         else:
             freed = index.clear(corpus=corpus, space=space)
-    show_result({"freed": freed}, as_json, [f"removed {chosen[0]}, {size(freed)} freed"])
+    options.show_result({"freed": freed}, as_json, [f"removed {chosen[0]}, {size(freed)} freed"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outcrop.errors import UsageError
-from outcrop.surfaces.cli.options import command, result_options, show_result
+from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.progress import Display, open_with_progress
 from outcrop.surfaces.cli.report_view import skipped_lines
 from outcrop.surfaces.cli.terminal import note
@@ -18,14 +18,6 @@ from outcrop.surfaces.render import clock, columns, harmless_line, size
 if TYPE_CHECKING:
     from outcrop.app.index import Index
     from outcrop.media.assets import Assets
-
-EXAMPLES = """
-outcrop media add talks/keynote.mp4 --transcript media/keynote.vtt
-outcrop media add https://media.example.org/keynote.mp4 --file ~/keynote.mp4 --transcript media/keynote.vtt
-outcrop media verify ~/Downloads/keynote.mp4
-outcrop media verify ~/Downloads/video.mp4 --manifest media/keynote.json
-outcrop media list
-"""
 
 _HELP = "outcrop media --help"
 
@@ -42,7 +34,7 @@ _DETAILS = {
 _NONE = "there are no media manifests here; outcrop media add writes one"
 
 
-@command("media", EXAMPLES)
+@options.command("media")
 @click.argument("action", type=click.Choice(["list", "add", "verify"]))
 @click.argument("items", nargs=-1, metavar="[FILE|URI|MANIFEST]...")
 @click.option("--transcript", "text", type=click.Path(path_type=Path), metavar="FILE", help="add: the text to index.")
@@ -55,7 +47,7 @@ _NONE = "there are no media manifests here; outcrop media add writes one"
 @click.option("--mime", metavar="TYPE", help="add: the media type, if the name does not show it.")
 @click.option("--force", "replace", is_flag=True, help="add: replace a manifest that exists.")
 @click.option("--manifest", metavar="PATH", help="verify: the manifest to check against.")
-@result_options
+@options.result_options
 def media_command(
     action: str, items: tuple[str, ...], manifest: str | None, as_json: bool, directory: Path, **flags: Any
 ) -> None:
@@ -64,6 +56,13 @@ def media_command(
     add writes a manifest with hash, size and type of a file, or of a URI with a copy in --file; nothing is ever
     downloaded. verify compares files with their manifests before you use them, and fails if one differs; without a
     file it checks every asset whose URI is a file on this machine. list shows every manifest.
+
+    Examples:
+        outcrop media add talks/keynote.mp4 --transcript media/keynote.vtt
+        outcrop media add https://media.example.org/keynote.mp4 --file ~/keynote.mp4 --transcript media/keynote.vtt
+        outcrop media verify ~/Downloads/keynote.mp4
+        outcrop media verify ~/Downloads/video.mp4 --manifest media/keynote.json
+        outcrop media list
     """
     details = {name: flags.pop(name) for name in _DETAILS}
     given = [f"--{option}" for name, option in _DETAILS.items() if details[name] not in (None, False)]
@@ -73,7 +72,13 @@ def media_command(
         raise UsageError("--manifest belongs to verify", _HELP)
     with open_with_progress(directory, flags, quiet=as_json) as (index, display):
         if action == "list":
-            _list(index, items, as_json)
+            from outcrop.media.assets import list_media
+
+            if items:
+                raise UsageError("list takes no files", _HELP)
+            found = list_media(index)
+            value = {"assets": found.assets, "skipped": found.skipped}
+            options.show_result(value, as_json, media_lines(found))
         elif action == "verify":
             _verify(index, items, manifest, as_json, display)
         elif len(items) != 1 or details["text"] is None:
@@ -83,7 +88,6 @@ def media_command(
 
 
 def _add(index: Index, asset: str, details: dict[str, Any], as_json: bool, display: Display) -> None:
-    # Imported here, as what follows: `--help` and shell completion do not need it.
     from outcrop.media.add import add_media
 
     added = add_media(index, asset, **details, progress=display)
@@ -92,16 +96,7 @@ def _add(index: Index, asset: str, details: dict[str, Any], as_json: bool, displ
         note(f"outcrop: {harmless_line(added.remark)}")
     one = added.manifest
     line = f"wrote {harmless_line(added.path)}: {one.mime}, {size(one.bytes)}, SHA3-256 {one.sha3[:12]}…"
-    show_result({"path": added.path, "manifest": one, "remark": added.remark}, as_json, [line])
-
-
-def _list(index: Index, items: Sequence[str], as_json: bool) -> None:
-    from outcrop.media.assets import list_media
-
-    if items:
-        raise UsageError("list takes no files", _HELP)
-    found = list_media(index)
-    show_result({"assets": found.assets, "skipped": found.skipped}, as_json, media_lines(found))
+    options.show_result({"path": added.path, "manifest": one, "remark": added.remark}, as_json, [line])
 
 
 def media_lines(found: Assets) -> Iterator[str]:
@@ -125,6 +120,6 @@ def _verify(index: Index, items: Sequence[str], manifest: str | None, as_json: b
     lines = [
         "  ".join(harmless_line(part) for part in (words[each.ok], each.file, each.detail) if part) for each in checked
     ]
-    show_result({"checked": checked}, as_json, lines or [_NONE])
+    options.show_result({"checked": checked}, as_json, lines or [_NONE])
     if any(each.ok is False for each in checked):
         raise click.exceptions.Exit(1)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outcrop.core.model import Kind
 from outcrop.core.reports import ProjectReport, ProjectStatus
 from outcrop.errors import OutcropError, UsageError
-from outcrop.surfaces.cli.options import color_option, command, complete_kind, open_index, result_options, show_result
+from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.progress import Display, open_with_progress
 from outcrop.surfaces.cli.report_view import skipped_lines
 from outcrop.surfaces.cli.terminal import Paint, choose_paint, note
@@ -21,29 +20,16 @@ from outcrop.surfaces.render import columns, counted, duration, harmless_line, m
 if TYPE_CHECKING:
     from outcrop.app.index import Index
 
-IMPORT_EXAMPLES = """
-outcrop import-project ../other-repo
-outcrop import-project ~/museum.fossil --as museum
-outcrop import-project ~/src/crystal --kind api --path 'src/**' --build
-outcrop import-project --python numpy --python stdlib
-outcrop import-project --python requests --python-executable ~/app/.venv
-"""
-
-PROJECTS_EXAMPLES = """
-outcrop projects
-outcrop projects refresh
-outcrop projects refresh numpy-2.4
-outcrop projects remove museum
-"""
-
 ACTIONS = ("list", "refresh", "remove")
 _NONE = "no projects → outcrop import-project PEER"
 
 
-@command("import-project", IMPORT_EXAMPLES)
+@options.command("import-project")
 @click.argument("peer", type=click.Path(path_type=Path), required=False)
 @click.option("--as", "name", metavar="NAME", help="Call it NAME here.")
-@click.option("--kind", metavar="KIND", shell_complete=complete_kind, help="Index all of it as this kind, such as api.")
+@click.option(
+    "--kind", metavar="KIND", shell_complete=options.complete_kind, help="Index all of it as this kind, such as api."
+)
 @click.option("--path", multiple=True, metavar="GLOB", help="Only paths that match. Repeatable.")
 @click.option("--build", is_flag=True, help="First update its own index, there, with the embedder that is set here.")
 @click.option(
@@ -55,7 +41,7 @@ _NONE = "no projects → outcrop import-project PEER"
     metavar="PYTHON",
     help="The python program, or the folder of the environment, that has the packages.",
 )
-@result_options
+@options.result_options
 def import_project_command(
     peer: Path | None,
     name: str | None,
@@ -76,6 +62,13 @@ def import_project_command(
 
     With --python, signature and docstring of each public name of an installed package are read from its source and
     embedded here; the package is never imported or run. stdlib is the standard library.
+
+    Examples:
+        outcrop import-project ../other-repo
+        outcrop import-project ~/museum.fossil --as museum
+        outcrop import-project ~/src/crystal --kind api --path 'src/**' --build
+        outcrop import-project --python numpy --python stdlib
+        outcrop import-project --python requests --python-executable ~/app/.venv
     """
     if (peer is None) == (not packages):
         raise UsageError("import-project takes either PEER or --python PACKAGE", "Name a repository, or a package")
@@ -86,8 +79,8 @@ def import_project_command(
     if name and len(packages) > 1:
         raise UsageError("several packages cannot have one name", "Import one at a time with --as")
     with open_with_progress(directory, flags) as (index, display):
-        # Imported here because it brings all that indexing needs: `--help` does not need it.
         from outcrop.projects import service
+        from outcrop.search.query import filter_of
 
         if peer is None:
             reports = [
@@ -98,19 +91,19 @@ def import_project_command(
             where = directory / peer
             if build:
                 _build_there(index, where, flags, display)
-            wanted = _kind(kind)
-            reports = [service.import_project(index, where, name=name, kind=wanted, paths=path, progress=display)]
+            only = next(iter(filter_of(kind, None, None, None).kinds), None)
+            reports = [service.import_project(index, where, name=name, kind=only, paths=path, progress=display)]
         space = index.embedder.space.id
         behind = _behind(index, reports)
     lines = [line for report in reports for line in import_lines(report, space)]
-    show_result({"projects": reports, "behind": behind}, as_json, lines + _behind_lines(behind))
+    options.show_result({"projects": reports, "behind": behind}, as_json, lines + _behind_lines(behind))
 
 
-@command("projects", PROJECTS_EXAMPLES)
+@options.command("projects")
 @click.argument("action", type=click.Choice(ACTIONS), default="list")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@color_option
-@result_options
+@options.color_option
+@options.result_options
 def projects_command(
     action: str, names: tuple[str, ...], as_json: bool, color: str, directory: Path, **flags: Any
 ) -> None:
@@ -119,16 +112,21 @@ def projects_command(
     list shows where each project comes from, and whether it has everything that its peer has now. refresh reads what
     changed in the peers of these projects, or of all; a project whose peer cannot be read stays as it is. remove
     removes projects from this index; their peers are not changed.
+
+    Examples:
+        outcrop projects
+        outcrop projects refresh
+        outcrop projects refresh numpy-2.4
+        outcrop projects remove museum
     """
     with open_with_progress(directory, flags) as (index, display):
-        # Imported here because it brings all that indexing needs: `--help` does not need it.
         from outcrop.projects import service
 
         if action == "list":
             if names:
                 raise UsageError("list takes no names", f"Did you mean: outcrop projects refresh {names[0]}?")
             found = service.listing(index)
-            show_result({"projects": found}, as_json, listing_lines(found, choose_paint(color)))
+            options.show_result({"projects": found}, as_json, listing_lines(found, choose_paint(color)))
         elif action == "refresh":
             if _refresh(index, names, display, as_json):
                 raise click.exceptions.Exit(1)
@@ -154,7 +152,7 @@ def _refresh(index: Index, names: Sequence[str], display: Display, as_json: bool
     behind = _behind(index, reports)
     lines = [line for report in reports for line in refresh_lines(report)]
     lines += _behind_lines(behind) if wanted else [_NONE]
-    show_result({"projects": reports, "failed": failed, "behind": behind}, as_json, lines)
+    options.show_result({"projects": reports, "failed": failed, "behind": behind}, as_json, lines)
     return bool(failed)
 
 
@@ -179,7 +177,7 @@ def _remove(index: Index, names: Sequence[str], as_json: bool) -> None:
         service.project_named(index, name)
     freed = {name: service.remove(index, name) for name in dict.fromkeys(names)}
     lines = [f"removed project {name}, {size(number)} freed" for name, number in freed.items()]
-    show_result({"freed": sum(freed.values())}, as_json, lines)
+    options.show_result({"freed": sum(freed.values())}, as_json, lines)
 
 
 def _build_there(index: Index, peer: Path, flags: dict[str, Any], display: Display) -> None:
@@ -187,18 +185,10 @@ def _build_there(index: Index, peer: Path, flags: dict[str, Any], display: Displ
     from outcrop.projects import peer as peers
 
     there = {"allow_remote": flags.get("allow_remote"), "secret_ref": flags.get("secret_ref")}
-    with open_index(peer, there | peers.embedder_settings(index.settings), before_asking=display.hide) as other:
+    with options.open_index(peer, there | peers.embedder_settings(index.settings), before_asking=display.hide) as other:
         state = other.store.state() if other.store.exists else None
         if state is None or state.space == index.embedder.space:
             other.build(progress=display)
-
-
-def _kind(name: str | None) -> Kind | None:
-    # Imported here because it brings numpy: `--help` does not need it.
-    from outcrop.search.query import filter_of
-
-    kinds = filter_of(name, None, None, None).kinds
-    return kinds[0] if kinds else None
 
 
 def import_lines(report: ProjectReport, space: str) -> Iterator[str]:
@@ -241,6 +231,6 @@ def listing_lines(found: Sequence[ProjectStatus], paint: Paint) -> Iterator[str]
 
 
 def _origin(status: ProjectStatus) -> str:
-    options = [*([f"kind {status.kind}"] if status.kind and not status.item else []), *status.paths]
+    details = [*([f"kind {status.kind}"] if status.kind and not status.item else []), *status.paths]
     origin = f"{status.item} of {status.peer}" if status.item else f"{status.type} {status.peer}"
-    return origin + (f" ({', '.join(options)})" if options else "")
+    return origin + (f" ({', '.join(details)})" if details else "")

@@ -8,39 +8,21 @@ from typing import Any
 import click
 
 from outcrop.core.model import Mode
+from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.answer_view import AnswerView, answer_lines, suggestions
-from outcrop.surfaces.cli.options import (
-    color_option,
-    command,
-    open_index,
-    readable,
-    result_options,
-    revision_options,
-    search_options,
-    show_result,
-)
 from outcrop.surfaces.cli.terminal import choose_paint, note, width
 
-EXAMPLES = """
-outcrop search "where are retries configured"
-outcrop search --kind doc --kind wiki how do I install it from source
-outcrop search --path 'src/**' -k 3 --full parse a date
-outcrop search --mode keyword getUserName
-outcrop search --json "open the database" | jq -r '.hits[].path'
-outcrop search -C ~/other/repo "release checklist"
-"""
 
-
-@command("search", EXAMPLES)
-@search_options(Mode.HYBRID, "By meaning and words, by meaning only, or by words only.")
+@options.command("search")
+@options.search_options(Mode.HYBRID, "By meaning and words, by meaning only, or by words only.")
 @click.option("--corpus", multiple=True, metavar="NAME", help="Only this corpus. Repeatable.")
 @click.option("--path", multiple=True, metavar="GLOB", help="Only paths that match. Repeatable.")
 @click.option("--min-score", type=float, metavar="SCORE", help="Only hits whose vectors are this near (0 to 1).")
 @click.option("--full", is_flag=True, help="Show whole passages instead of their best lines.")
 @click.option("--explain", is_flag=True, help="Show what gave each hit its place.")
-@revision_options
-@color_option
-@result_options
+@options.revision_options
+@options.color_option
+@options.result_options
 def search_command(
     query: tuple[str, ...],
     min_score: float | None,
@@ -63,14 +45,22 @@ def search_command(
     Each hit starts with its path and line. Its score says how near the meaning is, from 0 to 1; in hybrid mode matching
     words count for the order too. The last line names the mode in which the hits were found, and the reason where it is
     not the one you asked for.
+
+    Examples:
+        outcrop search "where are retries configured"
+        outcrop search --kind doc --kind wiki how do I install it from source
+        outcrop search --path 'src/**' -k 3 --full parse a date
+        outcrop search --mode keyword getUserName
+        outcrop search --json "open the database" | jq -r '.hits[].path'
+        outcrop search -C ~/other/repo "release checklist"
     """
-    text = " ".join(map(readable, query))
+    text = " ".join(map(options.readable, query))
     filters = {"kind": kind, "project": project, "corpus": corpus, "path": path}
-    with open_index(directory, flags, rev=rev) as index:
+    with options.open_index(directory, flags, rev=rev) as index:
         answer = index.search(text, k=k, mode=mode, min_score=min_score, explain=explain, **filters)
         # A repository named by its file has no working tree: paths of hits are shown as they are.
         root = Path.cwd() if directory.is_file() else index.source.root
     view = AnswerView(root, Path.cwd(), choose_paint(color), width(), full)
-    show_result(answer, as_json, answer_lines(answer, text, view))
+    options.show_result(answer, as_json, answer_lines(answer, text, view))
     if not answer.hits and not as_json:
         note(suggestions(answer, filtered=any(filters.values()), min_score=min_score is not None))

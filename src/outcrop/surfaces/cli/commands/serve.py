@@ -12,37 +12,24 @@ import click
 
 from outcrop.config.settings import NAMES, user_file
 from outcrop.errors import BadConfig, UsageError
-from outcrop.surfaces.cli.options import (
-    branch_option,
-    command,
-    index_options,
-    open_index,
-    path_argument,
-    revision_options,
-)
+from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.terminal import note, show
 from outcrop.surfaces.install.fossil_ext import check, install_ext, script, script_path, uninstall_ext
 from outcrop.surfaces.render import harmless_line
 
-SERVE_EXAMPLES = """
-outcrop serve
-outcrop serve --open ~/projects/kettle
-outcrop serve --host 0.0.0.0 --token-ref OUTCROP_PAGE_TOKEN
-"""
-
 SHORTEST_TOKEN = 16
 
 
-@command("serve", SERVE_EXAMPLES)
-@path_argument
+@options.command("serve")
+@options.path_argument
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST", help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="The port; 0 for any free one.")
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser.")
 @click.option("--token", is_flag=True, help="Require a token from this machine too, if other people use it.")
 @click.option("--token-ref", metavar="NAME", help="The environment variable that holds the token (never the token).")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Another name of this server. Repeatable.")
-@revision_options
-@index_options
+@options.revision_options
+@options.index_options
 def serve_command(
     path: Path | None,
     host: str,
@@ -59,16 +46,22 @@ def serve_command(
 
     By default only this machine reaches it. On another address every visitor needs a token: a new one is shown, unless
     an environment variable holds one.
+
+    Examples:
+        outcrop serve
+        outcrop serve --open ~/projects/kettle
+        outcrop serve --host 0.0.0.0 --token-ref OUTCROP_PAGE_TOKEN
     """
-    # Imported here: a server takes longer to import than most commands take to run.
+    import secrets
+
     from outcrop.surfaces.web import server
     from outcrop.surfaces.web.app import BASE, make_app
-    from outcrop.surfaces.web.auth import Authenticator, new_token
+    from outcrop.surfaces.web.auth import Authenticator
 
     given = _token_from(token_ref)
-    with open_index(path or directory, flags, rev=rev) as index:
+    with options.open_index(path or directory, flags, rev=rev) as index:
         listening = server.listen(host, port)
-        secret = given or (new_token() if token or not listening.loopback else None)
+        secret = given or (secrets.token_urlsafe(24) if token or not listening.loopback else None)
         names = [*allow_host, *(() if listening.loopback else server.own_names(host))]
         app = make_app(index, authenticator=Authenticator(names, secret, listening.loopback))
         address = f"{listening.address}{BASE}/search"
@@ -104,22 +97,16 @@ def _token_from(name: str | None) -> str | None:
     return value
 
 
-FOSSIL_EXAMPLES = """
-outcrop fossil install-ext /srv/ext
-outcrop fossil install-ext /srv/ext -C ~/museum/project.fossil
-outcrop fossil install-ext /srv/ext --uninstall
-"""
-
 # They say where the model's cache and the user's settings are.
 _INHERITED = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
 
-@command("fossil", FOSSIL_EXAMPLES)
+@options.command("fossil")
 @click.argument("action", type=click.Choice(["install-ext"]))
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--uninstall", "remove", is_flag=True, help="Remove it again.")
-@branch_option
-@index_options
+@options.branch_option
+@options.index_options
 def fossil_command(action: str, folder: Path, remove: bool, branch: str | None, directory: Path, **flags: Any) -> None:
     """Install the search page in a Fossil server.
 
@@ -127,6 +114,11 @@ def fossil_command(action: str, folder: Path, remove: bool, branch: str | None, 
     their capabilities in Fossil allow. Run this as the user that runs the server. The page uses the settings of this
     command line, of the environment and of your own file. With -C REPOSITORY the command also says what visitors will
     see of it.
+
+    Examples:
+        outcrop fossil install-ext /srv/ext
+        outcrop fossil install-ext /srv/ext -C ~/museum/project.fossil
+        outcrop fossil install-ext /srv/ext --uninstall
     """
     if os.name == "nt":
         raise UsageError("Fossil runs such pages only on Unix", "Use outcrop serve here")
@@ -152,7 +144,6 @@ def fossil_command(action: str, folder: Path, remove: bool, branch: str | None, 
 
 
 def _variables(flags: dict[str, Any]) -> dict[str, str]:
-    """The environment of the page: what is set here now, and the options of the command line."""
     names = {f"OUTCROP_{name.upper()}" for name in NAMES}
     made = {name: value for name, value in os.environ.items() if name in names or name in _INHERITED}
     made.setdefault("HOME", str(Path.home()))
@@ -160,21 +151,18 @@ def _variables(flags: dict[str, Any]) -> dict[str, str]:
         made["OUTCROP_CONFIG"] = str(user_file())
     for name, value in flags.items():
         if value not in (None, ()):
-            text = "\n".join(value) if isinstance(value, tuple) else str(value)
-            made[f"OUTCROP_{name.upper()}"] = str(value.absolute()) if isinstance(value, Path) else text
+            made[f"OUTCROP_{name.upper()}"] = "\n".join(value) if isinstance(value, tuple) else str(value)
     # See ``options.open_index``.
     return made | {"OPENBLAS_NUM_THREADS": "1", "PYTHONUTF8": "1"}
 
 
 def _visible_kinds(directory: Path, flags: dict[str, Any]) -> Iterator[str]:
-    """What visitors of a repository will see of its index."""
-    # Imported here: only -C needs it.
     from outcrop.core.model import Kind
     from outcrop.sources.fossil.capabilities import capabilities_of, may_see
     from outcrop.sources.fossil.source import FossilSource
     from outcrop.vcs.fossil import open_fossil
 
-    with open_index(directory, flags) as index:
+    with options.open_index(directory, flags) as index:
         if not isinstance(index.source, FossilSource):
             raise UsageError(f"{directory} is not a Fossil repository", "Name one, or leave -C out")
         if not index.store.exists:

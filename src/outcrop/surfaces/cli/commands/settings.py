@@ -9,69 +9,63 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import get_completion_class
 
-from outcrop.config.settings import NAMES, REPOSITORY_FILE, Settings, user_file
-from outcrop.surfaces.cli.options import color_option, command, listing_options, open_index, result_options, show_result
+from outcrop.config.settings import NAMES, REPOSITORY_FILE, user_file
+from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.program import COMPLETION_VARIABLE
 from outcrop.surfaces.cli.report_view import settings_lines
-from outcrop.surfaces.cli.terminal import Paint, choose_paint, show
+from outcrop.surfaces.cli.terminal import choose_paint, show
 from outcrop.surfaces.render import columns, duration, harmless_line
 
 if TYPE_CHECKING:
     from outcrop.embedders.check import EmbedderStatus, EmbedderTest
 
-CONFIG_EXAMPLES = """
-outcrop config
-outcrop config --json | jq .settings.embedder
-OUTCROP_EMBEDDER=hash outcrop config
-"""
 
-
-@command("config", CONFIG_EXAMPLES)
-@color_option
-@listing_options
-@result_options
+@options.command("config")
+@options.color_option
+@options.listing_options
+@options.result_options
 def config_command(as_json: bool, color: str, directory: Path, **flags: Any) -> None:
     """Show every setting and where its value comes from.
 
     Of these the last one wins: defaults, outcrop.toml in the repository, your own file, OUTCROP_* variables, options.
+
+    Examples:
+        outcrop config
+        outcrop config --json | jq .settings.embedder
+        OUTCROP_EMBEDDER=hash outcrop config
     """
-    with open_index(directory, flags) as index:
+    with options.open_index(directory, flags) as index:
         settings, root = index.settings, index.source.root
     files = {"repository": root / REPOSITORY_FILE, "user": user_file()}
+    where = [
+        f"{name} file  {harmless_line(str(path))}{'' if path.exists() else '  (none)'}" for name, path in files.items()
+    ]
     values = {name: {"value": getattr(settings, name), "origin": settings.origins[name]} for name in NAMES}
-    show_result({"settings": values, "files": files}, as_json, _config_lines(settings, files, choose_paint(color)))
+    options.show_result(
+        {"settings": values, "files": files}, as_json, [*settings_lines(settings, choose_paint(color)), "", *where]
+    )
 
 
-def _config_lines(settings: Settings, files: dict[str, Path], paint: Paint) -> Iterator[str]:
-    yield from settings_lines(settings, paint)
-    yield ""
-    for name, path in files.items():
-        yield f"{name} file  {harmless_line(str(path))}{'' if path.exists() else '  (none)'}"
-
-
-EMBEDDER_EXAMPLES = """
-outcrop embedder status
-outcrop embedder test
-outcrop embedder test --embedder ollama --model nomic-embed-text
-"""
-
-
-@command("embedder", EMBEDDER_EXAMPLES)
+@options.command("embedder")
 @click.argument("action", type=click.Choice(["status", "test"]))
-@result_options
+@options.result_options
 def embedder_command(action: str, as_json: bool, directory: Path, **flags: Any) -> None:
     """Show the embedder, or test it with one real call.
 
     status sends nothing. test embeds four sentences of its own, none of your text, and shows whether two that mean the
     same are nearer than two that do not.
+
+    Examples:
+        outcrop embedder status
+        outcrop embedder test
+        outcrop embedder test --embedder ollama --model nomic-embed-text
     """
-    with open_index(directory, flags) as index:
-        # Imported here because it brings numpy: `--help` and shell completion do not need it.
+    with options.open_index(directory, flags) as index:
         from outcrop.embedders import check
 
         found = (check.status if action == "status" else check.test)(index.embedder)
     lines = _status_lines(found) if isinstance(found, check.EmbedderStatus) else _test_lines(found)
-    show_result(found, as_json, lines)
+    options.show_result(found, as_json, lines)
 
 
 def _status_lines(status: EmbedderStatus) -> Iterator[str]:
@@ -117,18 +111,17 @@ def _test_lines(test: EmbedderTest) -> Iterator[str]:
     yield verdict
 
 
-COMPLETION_EXAMPLES = """
-outcrop completion bash >> ~/.bashrc
-outcrop completion zsh >> ~/.zshrc
-outcrop completion fish > ~/.config/fish/completions/outcrop.fish
-"""
-
-
-@command("completion", COMPLETION_EXAMPLES)
+@options.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion_command(ctx: click.Context, shell: str) -> None:
-    """Print the script that lets a shell complete commands, options and values of outcrop."""
+    """Print the script that lets a shell complete commands, options and values of outcrop.
+
+    Examples:
+        outcrop completion bash >> ~/.bashrc
+        outcrop completion zsh >> ~/.zshrc
+        outcrop completion fish > ~/.config/fish/completions/outcrop.fish
+    """
     complete_class = get_completion_class(shell)
     assert complete_class is not None
     complete = complete_class(ctx.find_root().command, {}, "outcrop", COMPLETION_VARIABLE)

@@ -30,21 +30,18 @@ _PROBLEM: Schema = {
     "type": "object",
     "description": "Problem details (RFC 9457), and what to do about it.",
     "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
         "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "fix": {"type": "string"},
+        **{name: {"type": "string"} for name in ("type", "title", "detail", "fix")},
     },
     "required": ["type", "title", "status", "detail"],
 }
 
 
-def describe(base: str) -> dict[str, Any]:
-    """The description, for operations below ``<base>/api``."""
+def respond(request: Request) -> Response:
+    base = request.base
     named: dict[str, Schema] = {"Problem": _PROBLEM}
     paths = {f"{base}/api/{name}": {"get": _get(operation, named)} for name, operation in OPERATIONS.items()}
-    return {
+    description = {
         "openapi": "3.1.0",
         "info": {
             "title": "Outcrop",
@@ -52,17 +49,10 @@ def describe(base: str) -> dict[str, Any]:
             "description": "Searches one repository's index. Every operation reads; none changes anything.",
         },
         "paths": paths,
-        "components": {
-            "schemas": named,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": named, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
         "security": [{}, {"token": []}],
     }
-
-
-def respond(request: Request) -> Response:
-    """Answer ``/ext/api/openapi.json``."""
-    return Response(200, json.dumps(describe(request.base), indent=1).encode(), JSON)
+    return Response(200, json.dumps(description, indent=1).encode(), JSON)
 
 
 def _get(operation: Operation, named: dict[str, Schema]) -> dict[str, Any]:
@@ -75,17 +65,9 @@ def _get(operation: Operation, named: dict[str, Schema]) -> dict[str, Any]:
             _parameter(name, properties, name in schema["required"])
             for name, properties in schema["properties"].items()
         ],
-        "responses": {
-            "200": {
-                "description": "Done.",
-                "content": {JSON: {"schema": describe_result(operation, named)}},
-            },
-        }
+        "responses": {"200": {"description": "Done.", "content": {JSON: {"schema": describe_result(operation, named)}}}}
         | {
-            code: {
-                "description": meaning,
-                "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-            }
+            code: {"description": meaning, "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
             for code, meaning in _ERRORS.items()
         },
     }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
@@ -35,11 +37,7 @@ Strings = Annotated[list[str] | None, Field(max_length=MOST_NAMES)]
 class PassageLines:
     """Lines of one artifact.
 
-    Attributes:
-        state: ``indexed``, ``changed`` since, or only what is ``stored``.
-        lines: First and last, 1-based, inclusive (inside the cell for a notebook).
-        last_line: The last line that there is.
-        cell: 0-based cell in a notebook, or null.
+    Numbers count from 1, cells from 0. ``state`` is that of the ``Document``.
     """
 
     hash: str
@@ -144,7 +142,6 @@ OPERATIONS: Mapping[str, Operation] = {
 
 
 def respond(site: Site, request: Request, operation: Operation) -> Response:
-    """Check the arguments, do it, and answer with JSON."""
     result = operation.run(site, request.reader, arguments=typed(operation, request.params))
     return Response(200, to_json(result).encode("utf-8", "replace"), JSON, {"Cache-Control": "no-store"})
 
@@ -160,35 +157,23 @@ def typed(operation: Operation, params: tuple[tuple[str, str], ...]) -> dict[str
         elif name in found:
             raise UsageError(f"{operation.name}: {name} is given twice", "It takes one value")
         else:
-            found[name] = text if "string" in types else _value(text)
+            found[name] = text
+            if "string" not in types:
+                with suppress(ValueError, RecursionError):
+                    # A query string cannot say null: leaving the parameter out does.
+                    found[name] = text if (value := json.loads(text)) is None else value
     return found
 
 
-def _value(text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    # A query string cannot say null: leaving the parameter out does.
-    return text if value is None else value
-
-
 def _counted(status: Status, catalog: Catalog, reader: Reader) -> Status:
-    """A status with the numbers of a catalog, and without places."""
-    kinds: dict[str, dict[str, int]] = {}
+    kinds: dict[str, dict[str, int]] = defaultdict(Counter)
     for cell in catalog.cells:
-        own = kinds.setdefault(cell.corpus, {})
-        own[cell.kind] = own.get(cell.kind, 0) + cell.tally.chunks
+        kinds[cell.corpus][cell.kind] += cell.tally.chunks
     collections = tuple(
         CollectionStatus(
-            name=f"{each.tally.name}-{catalog.space}",
+            **asdict(each.tally) | {"name": f"{each.tally.name}-{catalog.space}"},
             corpus=each.tally.name,
-            artifacts=each.tally.artifacts,
-            chunks=each.tally.chunks,
-            embedded=each.tally.embedded,
-            characters=each.tally.characters,
-            bytes=each.tally.bytes,
-            kinds=kinds.get(each.tally.name, {}),
+            kinds=kinds[each.tally.name],
         )
         for each in catalog.corpora
     )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from outcrop.app.documents import Block, Document, Excerpt
+from outcrop.app.documents import Document, Excerpt
 from outcrop.errors import UsageError
 
 _RANGE = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
@@ -23,18 +22,13 @@ def parse_lines(text: str) -> tuple[int, int] | None:
 
 def excerpt_of(document: Document, lines: tuple[int, int] | None, cell: int | None, around: int = 0) -> Excerpt:
     """Lines of a document (None: of a whole block), in a 0-based cell, and ``around`` more above and below."""
-    block = _block(document.blocks, lines, cell)
+    found = [block for block in document.blocks if block.cell == cell or cell is None]
+    if not found:
+        raise UsageError(f"there is no cell {(cell or 0) + 1}", "Leave it out to see everything")
+    block = found[0]
+    if lines is not None and block.cell is None:
+        block = next((each for each in reversed(found) if each.first_line <= lines[0]), block)
     first, last = lines or (block.first_line, block.last_line)
     if first > block.last_line:
         raise UsageError(f"there is no line {first:,}: the last one is {block.last_line:,}", "Ask for fewer")
     return block.excerpt(first, last, around)
-
-
-def _block(blocks: Sequence[Block], lines: tuple[int, int] | None, cell: int | None) -> Block:
-    found = [block for block in blocks if block.cell == cell or cell is None]
-    if not found:
-        raise UsageError(f"there is no cell {(cell or 0) + 1}", "Leave it out to see everything")
-    if lines is None:
-        return found[0]
-    started = [block for block in found if block.first_line <= lines[0]]
-    return started[-1] if started and found[0].cell is None else found[0]

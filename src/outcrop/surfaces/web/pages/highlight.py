@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -54,26 +54,23 @@ class HtmlLine:
 
 
 def marked_terms(query: str, corrected: Mapping[str, str]) -> frozenset[str]:
-    """The terms to mark: those of the question, and the corrections of its mistyped words."""
     return frozenset([*terms.query_words(query), *corrected.values()])
 
 
 def dedent(lines: Sequence[Line]) -> list[Line]:
-    """Lines without their common indentation."""
     filled = [line.text for line in lines if line.text.strip()]
     shared = min((len(text) - len(text.lstrip(" ")) for text in filled), default=0)
     return [
-        Line(
-            line.number,
-            line.text[shared:],
-            tuple((max(0, start - shared), end - shared) for start, end in line.marks if end > shared),
+        replace(
+            line,
+            text=line.text[shared:],
+            marks=tuple((max(0, start - shared), end - shared) for start, end in line.marks if end > shared),
         )
         for line in lines
     ]
 
 
 def reads_as_prose(kind: Kind, path: str | None) -> bool:
-    """Whether a text is shown in a proportional font."""
     return kind in _PROSE_KINDS or path is None or (kind is not Kind.CODE and is_prose(path))
 
 

@@ -28,15 +28,7 @@ FOUND_BY = {
 
 
 class HitView:
-    """One hit on the page.
-
-    Attributes:
-        title: Name of the definition or trail of headings; may be empty.
-        links: The first is for the title.
-        more: Address of the viewer with more lines around these.
-        other_paths: Paths with the same content; ``more_paths`` counts those not named.
-        copies: Near-duplicates; ``more_copies`` counts those not named.
-    """
+    """One hit on the page: the first of ``links`` is for its title, ``more`` leads to the lines around."""
 
     def __init__(
         self,
@@ -61,7 +53,10 @@ class HitView:
             self.score, self.score_meaning = f"{100 * hit.score:.0f} %", "share of the word score of the best hit"
         else:
             self.score, self.score_meaning = f"{hit.score:.2f}", "similarity of meaning, 0 to 1 (the same text)"
-        self.links = [*links, *_asset_links(hit)]
+        self.links = list(links)
+        if hit.uri is not None and hit.uri.lower().startswith(("https://", "http://")):
+            label = "Open the recording" if hit.start is None else f"Play from {clock(hit.start)}"
+            self.links.append(Link(hit.uri, label, outside=True))
         self.more = viewer_address(at, target_of(hit), ("around", AROUND), ("q", query))
         lines = passage(hit.text, hit.lines[0], terms)
         # One or two lines more are shown instead of a link to them.
@@ -75,7 +70,6 @@ class HitView:
 
 
 def split_location(kind: Kind, path: str | None, content_hash: str, record: str = "") -> tuple[str, str]:
-    """Folders and name of an artifact, safe to show."""
     if path is None:
         return "", harmless_line(record) or f"{kind.value.capitalize()} {content_hash[:10]}"
     if kind is Kind.WIKI:
@@ -87,7 +81,6 @@ def split_location(kind: Kind, path: str | None, content_hash: str, record: str 
 
 
 def _lines_in_words(hit: Hit) -> str:
-    """``line 12``, ``lines 12–40``, ``cell 3, lines 1–9``, ``0:41–1:16``; empty for a record."""
     first, last = hit.lines
     if hit.start is not None and hit.end is not None:
         return f"{clock(hit.start)}–{clock(hit.end)}"
@@ -97,18 +90,11 @@ def _lines_in_words(hit: Hit) -> str:
     return "" if hit.path is None or hit.kind in (Kind.WIKI, Kind.TECHNOTE) else lines
 
 
-def _asset_links(hit: Hit) -> list[Link]:
-    if hit.uri is None or not hit.uri.lower().startswith(("https://", "http://")):
-        return []
-    return [Link(hit.uri, "Open the recording" if hit.start is None else f"Play from {clock(hit.start)}", outside=True)]
-
-
 def target_of(hit: Hit | Copy) -> LinkTarget:
     return LinkTarget(hit.kind, hit.project, hit.path, hit.hash, hit.lines, hit.cell)
 
 
 def copy_link(copy: Copy, links: Sequence[Link]) -> Link:
-    """The location of a near-duplicate, with the first of its links if there is one."""
     location = "".join(split_location(copy.kind, copy.path, copy.hash))
     project = f"{harmless_line(copy.project)}: " if copy.project else ""
     where = "" if copy.path is None else f":{copy.lines[0]}"

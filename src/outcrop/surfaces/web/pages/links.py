@@ -1,18 +1,17 @@
 """Links from a hit to the pages that show its artifact; no other module makes such links.
 
-Each maker gets every hit of an answer at once, so that git is asked once for all of their paths.
+Each maker gets every hit of an answer at once, so that git is asked once for all of their paths. The first link of a
+hit is for its title; ``query`` and ``filters`` (a query string) lead back to the answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 from urllib.parse import quote, urlencode
 
 from outcrop.app.index import Index
 from outcrop.core.model import Kind
-from outcrop.core.protocols import override
 from outcrop.sources.git.published import PublishedRemote
 from outcrop.surfaces.web.pages.forges import forge_of
 from outcrop.surfaces.web.pages.urls import Addresses
@@ -44,32 +43,19 @@ class LinkTarget:
         return None if self.cell is not None or self.kind is Kind.MEDIA else self.lines
 
 
-class Links(Protocol):
-    """Makes links for the hits of one answer."""
-
-    def to(self, targets: Sequence[LinkTarget], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
-        """The links of each target; the first is for its title.
-
-        Args:
-            query: The question, for marks and the way back.
-            filters: The other parameters of the search page, as a query string.
-        """
-
-
-class ViewerLinks(Links):
+class ViewerLinks:
     """The built-in viewer."""
 
     def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses
 
-    @override
     def to(self, targets: Sequence[LinkTarget], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
-        return [[Link(self._href(target, query, filters), "Open")] for target in targets]
-
-    def _href(self, target: LinkTarget, query: str, filters: str) -> str:
-        address = viewer_address(self._addresses, target, ("q", query), ("from", filters))
-        cell = "" if target.cell is None else f"C{target.cell + 1}-"
-        return address if target.lines is None else f"{address}#{cell}L{target.lines[0]}"
+        found = []
+        for target in targets:
+            address = viewer_address(self._addresses, target, ("q", query), ("from", filters))
+            cell = "" if target.cell is None else f"C{target.cell + 1}-"
+            found.append([Link(address if target.lines is None else f"{address}#{cell}L{target.lines[0]}", "Open")])
+        return found
 
 
 def viewer_address(addresses: Addresses, target: LinkTarget, *pairs: tuple[str, object]) -> str:
@@ -83,7 +69,7 @@ def viewer_address(addresses: Addresses, target: LinkTarget, *pairs: tuple[str, 
     )
 
 
-class GitLinks(Links):
+class GitLinks:
     """The viewer, and the forge where the remote is known to have the same file."""
 
     def __init__(self, index: Index, addresses: Addresses) -> None:
@@ -93,7 +79,6 @@ class GitLinks(Links):
             index.source.root, view.removeprefix("rev:") if view.startswith("rev:") else "HEAD"
         )
 
-    @override
     def to(self, targets: Sequence[LinkTarget], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
         found = [list(links) for links in self._viewer.to(targets, query, filters)]
         published = self._remote.published() if targets else None
@@ -108,13 +93,12 @@ class GitLinks(Links):
         return found
 
 
-class FossilLinks(Links):
+class FossilLinks:
     """Fossil's own pages below ``uri`` (``FOSSIL_URI``), in forms that were checked on a real server."""
 
     def __init__(self, uri: str) -> None:
         self._uri = uri.rstrip("/")
 
-    @override
     def to(self, targets: Sequence[LinkTarget], query: str = "", filters: str = "") -> Sequence[Sequence[Link]]:
         # The repositories of other projects are not on this server.
         return [
@@ -143,6 +127,9 @@ def _fossil_page(target: LinkTarget) -> str:
     # By content, so that the lines stay right when the file changes.
     lines = "" if target.file_lines is None else f"?ln={target.file_lines[0]}-{target.file_lines[1]}"
     return f"/artifact/{target.hash}{lines}"
+
+
+Links = ViewerLinks | GitLinks | FossilLinks
 
 
 def links_for(index: Index, addresses: Addresses) -> Links:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 from urllib.parse import urlencode
 
 from outcrop.core.model import Answer, Kind, Mode
 from outcrop.errors import OutcropError, UsageError
 from outcrop.search.parse import replace_words
-from outcrop.surfaces.render import explain, harmless_line, outcome
+from outcrop.surfaces.render import corrections, explain, harmless_line, outcome, staleness
 from outcrop.surfaces.web.http import Request, Response
 from outcrop.surfaces.web.pages.highlight import marked_terms
 from outcrop.surfaces.web.pages.hit_view import OTHER_PATHS, HitView, copy_link, target_of
@@ -47,45 +46,18 @@ KIND_NAMES = {
     Kind.API: "API",
 }
 
-REVISION_CHARACTERS = 12
 TITLE_CHARACTERS = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One value of a filter."""
-
-    value: str
-    label: str
-    chosen: bool
-    count: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """A limit of an answer; ``level`` is ``warn`` or ``info``, commands in the texts are between backquotes."""
-
-    level: str
-    text: str
-    fix: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """An answer for the template; ``more`` is the address of a longer one."""
-
-    answer: Answer
-    hits: Sequence[HitView]
-    notices: Sequence[Notice]
-    seconds: float
-    more: str
+# Level (``warn`` or ``info``), text and fix; commands in them are between backquotes.
+Notice = tuple[str, str, str]
 
 
 def search_page(site: Site, links: Links, request: Request) -> Response:
     """Answer ``/ext/search``; an error is shown above the same form."""
     facets = site.facets(request.reader)
     arguments = parse_search(request, facets, site.project)
-    results: Results | None = None
+    results: dict[str, Any] | None = None
     failure: Notice | None = None
     status = 200
     if arguments.query.strip():
@@ -93,22 +65,29 @@ def search_page(site: Site, links: Links, request: Request) -> Response:
             results = _results(site, links, request, arguments)
         except OutcropError as error:
             what, fix = (site.redact_paths(request.reader, text) for text in explain(error))
-            failure, status = Notice("warn", harmless_line(what), harmless_line(fix)), outcome(error).http
+            failure, status = ("warn", harmless_line(what), harmless_line(fix)), outcome(error).http
+    query = arguments.query
+    shown = query if len(query) <= TITLE_CHARACTERS else f"{query[: TITLE_CHARACTERS - 1]}…"
     return page(
         request,
         "search.html",
-        PageHead(_title(arguments.query), site.project, "search"),
+        PageHead(f"{shown} – search" if shown else "Search", site.project, "search"),
         status,
-        query=arguments.query,
+        arguments=arguments,
         mode=arguments.mode if arguments.mode in set(Mode) else Mode.HYBRID,
-        path=" ".join(arguments.path),
         narrowed=arguments.kind or arguments.corpus or arguments.path or arguments.project not in ((), ("",)),
         modes=MODES,
         results=results,
         failure=failure,
         facets=facets,
-        project=site.project,
-        **_choices(arguments, request.get("project"), facets, site.project),
+        own=site.project,
+        project=request.get("project") or site.project,
+        all_projects=ALL_PROJECTS,
+        kinds=facets.kinds(
+            ["" if name == site.project else name for name in arguments.project],
+            arguments.corpus[0] if arguments.corpus else "",
+        ),
+        kind_names=KIND_NAMES,
     )
 
 
@@ -130,12 +109,7 @@ def parse_search(request: Request, facets: Facets, own: str) -> SearchArguments:
     )
 
 
-def _title(query: str) -> str:
-    shown = query if len(query) <= TITLE_CHARACTERS else f"{query[: TITLE_CHARACTERS - 1]}…"
-    return f"{shown} – search" if shown else "Search"
-
-
-def _results(site: Site, links: Links, request: Request, arguments: SearchArguments) -> Results:
+def _results(site: Site, links: Links, request: Request, arguments: SearchArguments) -> dict[str, Any]:
     started = time.monotonic()
     if arguments.mode not in set(Mode):
         raise UsageError(f"there is no mode {arguments.mode!r}", f"There is: {', '.join(Mode)}")
@@ -155,11 +129,11 @@ def _results(site: Site, links: Links, request: Request, arguments: SearchArgume
         HitView(number, hit, answer, terms, own, near, query, at)
         for number, (hit, own, near) in enumerate(zip(answer.hits, hit_links, copy_links, strict=True), 1)
     ]
-    return Results(answer, hits, _notices(answer), seconds, _more(request, arguments, answer, at))
+    more = _more(request, arguments, answer, at)
+    return {"answer": answer, "hits": hits, "notices": _notices(answer), "seconds": seconds, "more": more}
 
 
 def _more(request: Request, arguments: SearchArguments, answer: Answer, at: Addresses) -> str:
-    """The address of a longer answer; empty without one."""
     if len(answer.hits) < arguments.k or arguments.k >= MOST:
         return ""
     kept = [(name, value) for name, value in request.params if name not in ("k", "token")]
@@ -167,41 +141,11 @@ def _more(request: Request, arguments: SearchArguments, answer: Answer, at: Addr
 
 
 def _notices(answer: Answer) -> list[Notice]:
-    """Corrected words, the reason for another mode, and a stale index."""
-    found = [
-        Notice("info", harmless_line(f"{typed} is not in the index; the search used {meant} instead."))
-        for typed, meant in answer.corrected.items()
-    ]
+    found = [("info", f"{line}.", "") for line in corrections(answer)]
     if answer.reason:
         level = "warn" if answer.mode is Mode.KEYWORD else "info"
         reason = harmless_line(answer.reason)
-        found.append(Notice(level, reason[:1].upper() + reason[1:]))
+        found.append((level, reason[:1].upper() + reason[1:], ""))
     if answer.stale is not None:
-        found.append(Notice("info", _stale(answer.stale.indexed, answer.stale.current), "`outcrop index`"))
+        found.append(("info", f"The index is behind: {staleness(answer.stale)}.", "`outcrop index`"))
     return found
-
-
-def _stale(indexed: str | None, current: str) -> str:
-    before, now = (harmless_line(each or "")[:REVISION_CHARACTERS] for each in (indexed, current))
-    if not before and now:
-        return "The index is behind: its first build did not finish."
-    if not now or before == now:
-        return "The index is behind: files changed after the last build."
-    return f"The index is behind: it is at {before}, the source is at {now}."
-
-
-def _choices(arguments: SearchArguments, project: str, facets: Facets, own: str) -> dict[str, list[Choice]]:
-    corpus = arguments.corpus[0] if arguments.corpus else ""
-    counts = facets.kinds(tuple("" if name == own else name for name in arguments.project), corpus)
-    return {
-        "kinds": [Choice(kind, KIND_NAMES[kind], kind in arguments.kind, count) for kind, count in counts.items()],
-        "projects": [
-            Choice("", f"this repository ({own})", project in ("", own)),
-            Choice(ALL_PROJECTS, "all projects", project == ALL_PROJECTS),
-            *(Choice(name, harmless_line(name), name == project) for name in facets.projects if name),
-        ],
-        "corpora": [
-            Choice("", "every corpus", corpus == ""),
-            *(Choice(name, harmless_line(name), name == corpus) for name in facets.corpora),
-        ],
-    }

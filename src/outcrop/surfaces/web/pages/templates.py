@@ -62,7 +62,6 @@ def cache_compiled(folder: Path) -> None:
 
 
 def page(request: Request, template: str, head: PageHead, status: int = 200, **context: Any) -> Response:
-    """Render a view in its frame."""
     frame = _environment().get_template("skin.html" if request.skin else "frame.html")
     text = frame.render(
         content=fragment(request, template, **context),
@@ -77,5 +76,4 @@ def page(request: Request, template: str, head: PageHead, status: int = 200, **c
 
 
 def fragment(request: Request, template: str, **context: Any) -> Markup:
-    """Render a template without a frame."""
     return Markup(_environment().get_template(template).render(at=Addresses(request.base), **context))

@@ -27,7 +27,6 @@ ONLY = 0.97
 # Share of the whole below which a rectangle would be a dot; such folders are summed up.
 SMALLEST = 0.004
 
-
 # Share of the whole below which a rectangle is invisible beside GAP. It also bounds the ratio of two sizes in one
 # layout: beyond 1e15 the space that squarify has left is 0, and it divides by it.
 INVISIBLE = 1e-6
@@ -35,21 +34,17 @@ INVISIBLE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One rectangle, in units of the picture.
-
-    Attributes:
-        label: What fits on it; may be empty.
-        level: 0 for folders of the root, 1 for folders in them, 2 for folders in those.
-        shade: 0 to 5, to tell the folders of the root apart.
-    """
+    """One rectangle, in units of the picture. ``shade`` tells the folders of the root apart."""
 
     x: float
     y: float
     width: float
     height: float
+    # What fits on it; may be empty.
     label: str
     name: str
     bytes: int
+    # 0 for folders of the root.
     level: int
     shade: int
 
@@ -86,7 +81,6 @@ def tiles(root: Folder) -> list[Tile]:
 
 
 def _items(folder: Folder, whole: int) -> list[_Item]:
-    """A folder's folders, its own files, and one item for everything too small; largest first."""
     shown = [child for child in folder.children if child.bytes >= SMALLEST * whole]
     items = [_merge_single_child(child) for child in shown]
     own = folder.bytes - sum(child.bytes for child in folder.children)
@@ -103,7 +97,6 @@ def _items(folder: Folder, whole: int) -> list[_Item]:
 
 
 def _merge_single_child(folder: Folder) -> _Item:
-    """A folder, with the one folder that is nearly all of it."""
     name, last = folder.name, folder
     while last.children and last.children[0].bytes >= ONLY * folder.bytes:
         last = last.children[0]

@@ -11,9 +11,7 @@ from urllib.parse import quote, urlencode
 class Addresses:
     """Addresses of the views; parameters that are None or ``""`` are left out.
 
-    Attributes:
-        base: Prefix without a slash at its end: ``/ext``, or ``/ext/search`` where one CGI of that name serves every
-            view; its own address is then the search page.
+    ``base`` is ``/ext``, or ``/ext/search`` where one CGI serves every view; it is then the address of the search page.
     """
 
     base: str

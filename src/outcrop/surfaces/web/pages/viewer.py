@@ -28,12 +28,7 @@ ABOVE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class BlockView:
-    """One block on the page; ``above`` and ``below`` count lines that are not shown.
-
-    Attributes:
-        anchor: Prefix of the ids of its lines.
-        chosen: First and last highlighted line, or None.
-    """
+    """One block: ``anchor`` begins the ids of its lines, ``above`` and ``below`` count the lines that are not shown."""
 
     heading: str
     anchor: str
@@ -44,7 +39,6 @@ class BlockView:
 
 
 def view_page(site: Site, links: Links, request: Request) -> Response:
-    """Answer ``/ext/view``: everything, or with ``part=1`` only the requested lines, without a frame."""
     lines = parse_lines(request.get("lines"))
     cell = request.number("cell", 0, 0, 10**6) - 1
     document = site.read(
@@ -56,6 +50,10 @@ def view_page(site: Site, links: Links, request: Request) -> Response:
     terms = marked_terms(request.get("q"), {})
     if request.get("part"):
         return _part(request, document, lines, cell if cell >= 0 else None, terms)
+    back = None
+    if query := request.get("q"):
+        filters = [(name, value) for name, value in parse_query(request.get("from")) if name != "q"]
+        back = Link(Addresses(request.base).search(("q", query), *filters), "Back to the results")
     target = LinkTarget(
         document.kind, document.project, document.path, document.hash, lines, cell if cell >= 0 else None
     )
@@ -69,7 +67,7 @@ def view_page(site: Site, links: Links, request: Request) -> Response:
         kind=KIND_NAMES[document.kind],
         outside=[link for link in links.to([target])[0] if link.outside],
         lines=lines,
-        back=_back_link(request),
+        back=back,
         prose=reads_as_prose(document.kind, document.path),
         paths=[harmless_line(path) for path in document.paths[1:]],
     )
@@ -125,9 +123,3 @@ def _block_views(
 
 def _every_line(block: Block, terms: frozenset[str]) -> list[Line]:
     return passage(block.text.removesuffix("\n"), block.first_line, terms, trim=False)
-
-
-def _back_link(request: Request) -> Link | None:
-    query = request.get("q")
-    filters = [(name, value) for name, value in parse_query(request.get("from")) if name != "q"]
-    return Link(Addresses(request.base).search(("q", query), *filters), "Back to the results") if query else None
