@@ -54,7 +54,7 @@ def rag_context(
     min_score: float | None = None,
     settings: Settings | Mapping[str, object] | None = None,
 ) -> str:
-    """A block of Markdown with the passages that bear on a prompt, to be put before an agent's turn.
+    """A block of Markdown with the passages that are about a prompt, to be put before an agent's turn.
 
     It is empty where there are none, and when something failed, which is logged; nothing is raised. A prompt goes only
     to an address that was allowed before.

@@ -68,7 +68,7 @@ def open_source(found: FoundRoot, options: Options) -> Source:
 def _has_own_index(folder: Path) -> bool:
     """Whether this user indexed the folder. Another user's index above ours would widen what we read."""
     try:
-        owner = (folder / ".outcrop" / "index.sqlite").stat().st_uid
+        owner = (folder / ".outcrop" / "index.sqlite").lstat().st_uid
     except OSError:
         return False
     return owner == os.geteuid() if hasattr(os, "geteuid") else True

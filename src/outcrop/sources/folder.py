@@ -15,6 +15,7 @@ from outcrop.sources.ignore import NO_RULES, Levels, Rules, add_level, compile_g
 from outcrop.sources.options import Options
 from outcrop.sources.paths import IGNORE_FILE, INTERNAL, to_slug, to_text
 from outcrop.sources.selection import BY_RULE, DEFAULT_FOLDERS, Collector, FileSource
+from outcrop.sources.store_place import checked_store
 from outcrop.sources.watch_paths import WatchPaths
 
 RULES_LIMIT = 1 << 20
@@ -53,7 +54,7 @@ class FolderSource(FileSource):
 
     @override
     def store_path(self) -> Path:
-        return self._root / ".outcrop" / "index.sqlite"
+        return checked_store(self._root / ".outcrop")
 
     def watch_paths(self) -> WatchPaths:
         entered: list[bytes] = []

@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,18 +62,18 @@ class Repository:
     object_format: str
 
     def config(self) -> bytes:
-        """The text of the repository's own configuration, in lower case."""
+        """The text of the repository's own configuration, without the files that it includes."""
         found = []
         for path in (self.common_dir / "config", self.git_dir / "config.worktree"):
             try:
-                found.append(path.read_bytes().lower())
+                found.append(path.read_bytes())
             except OSError:
                 continue
         return b"\n".join(found)
 
     def is_partial(self) -> bool:
         """Whether some objects may be only at the remote."""
-        return b"promisor" in self.config()
+        return b"promisor" in self.config().lower()
 
 
 def git_environment() -> dict[str, str]:
@@ -85,7 +85,11 @@ def git_command(folder: Path, *arguments: str) -> list[str]:
 
 
 def start_git(
-    repository: Repository, *arguments: str, stdin: int = subprocess.DEVNULL, stderr: int = subprocess.PIPE
+    repository: Repository,
+    *arguments: str,
+    stdin: int = subprocess.DEVNULL,
+    stderr: int = subprocess.PIPE,
+    variables: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start git in a repository; its output is piped."""
     # With both named, git neither searches the folders above nor obeys core.worktree.
@@ -94,7 +98,7 @@ def start_git(
         where.append(f"--work-tree={repository.top}")
     return subprocess.Popen(
         git_command(repository.top, *where, *arguments),
-        env=git_environment(),
+        env=git_environment() | dict(variables or {}),
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=stderr,

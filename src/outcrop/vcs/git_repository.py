@@ -1,8 +1,9 @@
-"""Finding git repositories, and what their configuration would run."""
+"""Finding git repositories."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -10,27 +11,17 @@ from pathlib import Path
 from outcrop.errors import NotARepository, SourceError
 from outcrop.vcs.git import Repository, git_command, git_complaint, git_environment, start_git
 
-
-def filter_switches(repository: Repository) -> list[str]:
-    """Switches against the filters (programs that rewrite content) which the repository's own configuration defines."""
-    # Few repositories define one, and to ask git costs half as much as the listing.
-    config = repository.config()
-    if b"filter" not in config and b"include" not in config:
-        return []
-    pattern = r"^filter\..*\.(clean|smudge|process)$"
-    output, _ = start_git(repository, "config", "-z", "--name-only", "--get-regexp", pattern).communicate()
-    keys = output.decode("utf-8", "surrogateescape").split("\0")
-    switches = []
-    for name in sorted({key.removeprefix("filter.").rpartition(".")[0] for key in keys if key}):
-        for value in ("clean=", "smudge=", "process=", "required=false"):
-            switches += ["-c", f"filter.{name}.{value}"]
-    return switches
+# A setting of ``core``: no other section that git knows has one of this name.
+_WORKTREE = re.compile(rb"^[ \t]*(?:\[core\][ \t]*)?worktree[ \t]*=([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+_ESCAPE = re.compile(r"\\(.)")
+_LITERAL = ("--literal-pathspecs",)
+_MOST_ALTERNATES = 100
 
 
 def find_repository(path: Path) -> Repository | None:
     """The repository that encloses a path."""
-    folder = path if path.is_dir() else path.parent
-    if not any((parent / ".git").exists() or _looks_bare(parent) for parent in (folder, *folder.parents)):
+    folder = _place_of_repository(path if path.is_dir() else path.parent)
+    if folder is None:
         return None
     flags = ("--is-bare-repository", "--is-inside-work-tree", "--show-object-format")
     paths = ("--absolute-git-dir", "--git-common-dir", "--show-toplevel")
@@ -52,13 +43,110 @@ def find_repository(path: Path) -> Repository | None:
             f"The git repository at {git_dir} has its working tree somewhere else, at {top[0]} (core.worktree)",
             "Outcrop indexes a working tree only from its own folder",
         )
-    return Repository(
+    repository = Repository(
         top=top[0] if top else git_dir,
         git_dir=git_dir,
         common_dir=(folder / common_dir).resolve(),
         bare=bare,
         object_format=os.fsdecode(lines[2]),
     )
+    if not _belongs_here(repository):
+        raise SourceError(
+            f"{folder} points to the git repository at {git_dir}, which does not name it as its working tree",
+            f"If it is: git worktree repair; without git worktree: git -C '{repository.top}' config core.worktree"
+            f" '{repository.top}'",
+        )
+    _refuse_foreign_objects(repository)
+    return repository
+
+
+def _place_of_repository(folder: Path) -> Path | None:
+    """The nearest folder around (or at) this one that git may take for a repository's.
+
+    A committed folder that looks like a bare repository is none: its settings are those of whoever committed it.
+    """
+    for place in (folder, *folder.parents):
+        if (place / ".git").exists():
+            return place
+        if _looks_bare(place) and not _is_tracked(place):
+            return folder
+    return None
+
+
+def _is_tracked(bare: Path) -> bool:
+    """Whether a folder that looks like a bare repository is content of a working tree around it."""
+    outer = next((above for above in bare.parents if (above / ".git").exists()), None)
+    if outer is None or (outer / ".git").samefile(bare):
+        return False
+    listed = ("ls-files", "-z", "--", str((bare / "HEAD").relative_to(outer)))
+    return bool(
+        subprocess.run(git_command(outer, *_LITERAL, *listed), env=git_environment(), capture_output=True).stdout
+    )
+
+
+def _belongs_here(repository: Repository) -> bool:
+    """Whether a repository takes the working tree that led to it for its own.
+
+    A ``.git`` that is a file or a link, and a ``commondir``, may name the repository of another working tree, whose
+    index would be replaced.
+    """
+    git_dir, common_dir, marker = repository.git_dir, repository.common_dir, repository.top / ".git"
+    try:
+        if not git_dir.samefile(common_dir):
+            linked = (git_dir / "gitdir").read_text("utf-8", "surrogateescape").rstrip("\r\n")
+            return git_dir.resolve().parent == common_dir / "worktrees" and (git_dir / linked).samefile(marker)
+        if repository.bare:
+            return True
+        if not _leads_to(marker).samefile(git_dir):
+            return False
+        if marker.is_dir() and not marker.is_symlink():
+            return True
+        named = _WORKTREE.findall(repository.config())
+        return bool(named) and (git_dir / _unquoted(os.fsdecode(named[-1]))).samefile(repository.top)
+    except OSError:
+        return False
+
+
+def _leads_to(marker: Path) -> Path:
+    """The repository that a ``.git`` is, or that it names as a file."""
+    if marker.is_dir():
+        return marker
+    text = marker.read_text("utf-8", "surrogateescape")
+    return marker.parent / text.removeprefix("gitdir: ").rstrip("\r\n")
+
+
+def _unquoted(value: str) -> str:
+    """A value of a configuration file as git reads it."""
+    return _ESCAPE.sub(r"\1", value.strip().removeprefix('"').removesuffix('"'))
+
+
+def _refuse_foreign_objects(repository: Repository) -> None:
+    """Refuse a repository that borrows objects from one that another user owns.
+
+    ``git clone --shared`` and ``--reference`` borrow as well, mostly within what one user has. To be read, an object
+    has to be named by its full id in a commit of the borrower.
+    """
+    waiting, seen = [repository.common_dir / "objects"], set[Path]()
+    owners: set[int] = {os.geteuid(), 0, waiting[0].stat().st_uid} if hasattr(os, "geteuid") else set()
+    while owners and waiting:
+        folder = waiting.pop()
+        try:
+            lines = (folder / "info" / "alternates").read_bytes().splitlines()
+        except OSError:
+            continue
+        for line in lines:
+            if not line or line.startswith(b"#") or len(seen) > _MOST_ALTERNATES:
+                continue
+            other = (folder / _unquoted(os.fsdecode(line))).resolve()
+            if other in seen or not other.exists():
+                continue
+            if other.stat().st_uid not in owners:
+                raise SourceError(
+                    f"the git repository at {repository.git_dir} reads objects from {other}, which another user owns",
+                    "Copy them into it: git repack -a -d, then delete objects/info/alternates",
+                )
+            seen.add(other)
+            waiting.append(other)
 
 
 def is_ignored(repository: Repository, folder: Path) -> bool:
@@ -71,17 +159,17 @@ def is_ignored(repository: Repository, folder: Path) -> bool:
     return process.returncode == 0
 
 
-def find_submodule(top: Path, object_format: str) -> Repository | None:
-    """The repository checked out at ``top``, found without running git."""
+def find_submodule(outer: Path, path: str, object_format: str) -> Repository | None:
+    """The repository checked out at a path of a working tree, found without running git.
+
+    None where a link on the way, or in place of ``.git``, leads to another repository.
+    """
+    top = outer / path
     marker = top / ".git"
     try:
-        if marker.is_dir():
-            git_dir = marker
-        else:
-            text = marker.read_text("utf-8", "surrogateescape")
-            if not text.startswith("gitdir: "):
-                return None
-            git_dir = (top / text.removeprefix("gitdir: ").rstrip("\r\n")).resolve()
+        if top.resolve() != outer.resolve().joinpath(*path.split("/")):
+            return None
+        git_dir = marker if marker.is_dir() else _leads_to(marker).resolve()
         if not (git_dir / "HEAD").exists():
             return None
         common = git_dir / "commondir"
@@ -89,7 +177,9 @@ def find_submodule(top: Path, object_format: str) -> Repository | None:
     except OSError:
         return None
     found = Repository(top, git_dir, common_dir, False, object_format)
-    config = found.config()
+    if not _belongs_here(found):
+        return None
+    config = found.config().lower()
     if b"objectformat" in config:
         object_format = "sha256" if b"sha256" in config else "sha1"
     return replace(found, object_format=object_format)

@@ -1,7 +1,8 @@
 """What git says about a working tree at one moment: its index and how the files on disk differ from it.
 
-Two processes, started together, answer everything: ``ls-files`` (paths and blob ids, about 2 ms for 3,000 files) and
-``status`` (what is staged, changed or untracked, about 6 ms). Submodules that are checked out have their own snapshots.
+Two processes answer everything: ``ls-files`` (paths and blob ids, about 2 ms for 3,000 files) and ``status`` (what is
+staged, changed or untracked, about 6 ms), after a third has listed the filters that must not run. Submodules that are
+checked out have their own snapshots.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from dataclasses import dataclass
 
 from outcrop.errors import SourceError, SourceLocked
 from outcrop.vcs.git import Repository, git_output, start_git
-from outcrop.vcs.git_repository import filter_switches, find_submodule
+from outcrop.vcs.git_config import filters_off
+from outcrop.vcs.git_repository import find_submodule
 
 # How often both questions are asked while the index changes between them, and seconds in between.
 _ATTEMPTS = 20
@@ -81,10 +83,15 @@ def read_snapshots(repository: Repository, prefix: bytes = b"") -> list[Snapshot
     else:
         # Two answers about different moments could name a revision that is not the one of these files.
         raise SourceLocked(f"the index of {repository.top} changes all the time", "Try again in a moment")
+    if _leads_outside(index):
+        raise SourceError(
+            f"the index of {repository.top} names files outside of it",
+            "It was made by hand, or is damaged; make it anew: git read-tree HEAD",
+        )
     absent: list[bytes] = []
     inner: list[Snapshot] = []
     for link in _LINK.findall(index) if b" 160000 " in index else ():
-        found = find_submodule(repository.top / os.fsdecode(link), repository.object_format)
+        found = find_submodule(repository.top, os.fsdecode(link), repository.object_format)
         if found is None:
             absent.append(link)
         else:
@@ -94,11 +101,16 @@ def read_snapshots(repository: Repository, prefix: bytes = b"") -> list[Snapshot
 
 def _query(repository: Repository) -> tuple[bytes, bytes]:
     index_process = start_git(repository, "ls-files", "-z", "-s", "-t")
+    try:
+        without_filters = filters_off(repository)
+    except SourceError:
+        index_process.communicate()
+        raise
     status_process = start_git(
         repository,
-        *filter_switches(repository),
         *"status --porcelain=v2 -z --branch --no-ahead-behind --no-renames --untracked-files=all".split(),
         "--ignore-submodules=all",
+        variables=without_filters,
     )
     try:
         index = git_output(index_process, "list the files it tracks")
@@ -106,6 +118,14 @@ def _query(repository: Repository) -> tuple[bytes, bytes]:
         status_process.communicate()
         raise
     return index, git_output(status_process, "compare its files")
+
+
+def _leads_outside(index: bytes) -> bool:
+    # No git writes such a path, and none looks for it when it reads an index.
+    if not (b"/../" in index or b"\t../" in index or b"\t/" in index):
+        return False
+    paths = (record.partition(b"\t")[2].split(b"/") for record in index.split(b"\0"))
+    return any(b".." in parts or parts[0] == b"" != parts[-1] for parts in paths)
 
 
 def _index_stamp(repository: Repository) -> tuple[int, int, int]:

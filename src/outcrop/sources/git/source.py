@@ -20,6 +20,7 @@ from outcrop.sources.git.working_tree import WorkingFiles
 from outcrop.sources.options import Options
 from outcrop.sources.paths import to_bytes, to_slug
 from outcrop.sources.selection import FileSource
+from outcrop.sources.store_place import checked_store
 from outcrop.sources.watch_paths import WatchPaths, git_watch_paths
 from outcrop.vcs.git import Repository, answer, blob_id, find_commit, missing_objects, read_blobs
 from outcrop.vcs.git_repository import find_repository
@@ -85,7 +86,7 @@ class GitSource(FileSource):
 
     @override
     def store_path(self) -> Path:
-        return self._repository.common_dir / "outcrop" / "index.sqlite"
+        return checked_store(self._repository.common_dir / "outcrop")
 
     def watch_paths(self) -> WatchPaths:
         """The folders of tracked files, those that nothing ignores, and git's own."""

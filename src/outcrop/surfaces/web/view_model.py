@@ -10,10 +10,10 @@ from outcrop.app.catalog import Catalog, catalog, shown_revision
 from outcrop.app.documents import Document
 from outcrop.app.index import Index
 from outcrop.app.warm_index import WarmIndex
-from outcrop.core.model import Answer, Kind, Mode, Stale
+from outcrop.core.model import Answer, Filter, Kind, Mode, Stale
 from outcrop.core.rows import Names
-from outcrop.errors import StoreError
-from outcrop.search.query import filter_of, resolve
+from outcrop.errors import StoreError, UnknownKind
+from outcrop.search.query import resolve
 from outcrop.stores.sqlite import inventory
 from outcrop.stores.sqlite.connection import moment
 from outcrop.stores.sqlite.inventory import FacetCount
@@ -141,11 +141,14 @@ class Site:
     def _visible_kinds(self, reader: Reader, arguments: SearchArguments) -> tuple[str, ...]:
         facets = self.facets(reader)
         visible: Collection[Kind] = facets.kinds()
-        where = filter_of(arguments.kind, arguments.project, arguments.corpus, None)
-        if not facets.exists:
+        if facets.exists:
+            names = Names(frozenset(facets.corpora), frozenset(visible), frozenset(facets.projects))
+            resolve(Filter(corpora=arguments.corpus, projects=arguments.project), names, self.project)
+        else:
             listed = {ref.kind for ref in self.index.source.artifacts({}).refs}
             visible = [kind for kind in Kind if kind in listed and reader.may_see(kind)]
-            where = filter_of(arguments.kind, None, None, None)
-        names = Names(frozenset(facets.corpora), frozenset(visible), frozenset(facets.projects))
-        resolve(where, names, self.project)
+        for name in arguments.kind:
+            # A kind that the reader may not see is refused like one that does not exist.
+            if name not in visible:
+                raise UnknownKind(f"no kind {str(name)!r} in this index", f"There is: {', '.join(visible) or 'none'}")
         return arguments.kind or tuple(visible)

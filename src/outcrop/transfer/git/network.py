@@ -1,8 +1,8 @@
 """The calls of git that may use a network: how they ask for passwords, how long they may take, and why they failed.
 
 They follow the user's configuration of the network (credential helpers, ``core.sshCommand``, ``url.*.insteadOf``), as
-``git fetch`` and ``git push`` do. Hooks stay off. On a terminal git asks for passwords there; elsewhere it must not
-wait for an answer.
+``git fetch`` and ``git push`` do; a repository whose own configuration names programs for it is refused. Hooks stay
+off. On a terminal git asks for passwords there; elsewhere it must not wait for an answer.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import IO
 
 from outcrop.errors import StoreError
 from outcrop.vcs.git import Repository, git_command, git_complaint, git_environment, hide_password
+from outcrop.vcs.git_config import network_transports
 
 # How long one transfer may take.
 TRANSFER_TIMEOUT = 3600.0
@@ -41,6 +42,8 @@ _NO_LOGIN = re.compile(
     re.IGNORECASE,
 )
 
+_NO_TRANSPORT = re.compile(r"transport '.*' not allowed")
+
 
 class LostRace(Exception):
     """The remote's ref is not what it was."""
@@ -53,9 +56,10 @@ def is_interactive() -> bool:
         return False
 
 
-def _environment(interactive: bool) -> dict[str, str]:
+def _environment(interactive: bool, transports: str) -> dict[str, str]:
     """As for every git, but with the network, and with the user's own settings of it."""
     variables = {name: value for name, value in git_environment().items() if name not in _USERS}
+    variables["GIT_ALLOW_PROTOCOL"] = transports
     variables |= {name: os.environ[name] for name in _USERS if name in os.environ}
     if not interactive:
         variables["GIT_TERMINAL_PROMPT"] = "0"
@@ -73,13 +77,14 @@ def run(
 ) -> bytes:
     """Run git where it may use a network, and return its output; ``what`` it does is for messages."""
     interactive = is_interactive()
+    transports = network_transports(repository)
     place = [f"--git-dir={repository.git_dir}"]
     if not repository.bare:
         place.append(f"--work-tree={repository.top}")
     place += ["-c", "core.logAllRefUpdates=false", "-c", "advice.graftFileDeprecated=false"]
     process = subprocess.Popen(
         git_command(repository.top, *place, *arguments),
-        env=_environment(interactive) | dict(variables or {}),
+        env=_environment(interactive, transports) | dict(variables or {}),
         stdin=None if interactive else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -113,6 +118,8 @@ def run(
         raise LostRace
     reason = hide_password(_reason(output, errors))
     fix = "Try it with git itself: git ls-remote"
+    if _NO_TRANSPORT.search(reason):
+        fix = "To allow a transport that is not git's own: git config --global protocol.NAME.allow always"
     if _NO_LOGIN.search(reason):
         fix = "Log in as for git push: a credential helper, an ssh agent, or run it on a terminal"
     raise StoreError(f"git could not {what} ({reason[:300]})", fix)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,17 @@ from outcrop.errors import StoreError, UsageError
 from outcrop.transfer.git.network import ANSWER_TIMEOUT, TRANSFER_TIMEOUT, LostRace, is_interactive, run
 from outcrop.transfer.git.ref import REF, delete_ref
 from outcrop.vcs.git import Repository, answer, find_commit, hide_password, missing_objects
+from outcrop.vcs.git_config import pushed_instead
 
 BRANCHES = "refs/heads/"
+
+# Run by a shell, with the path as its last argument.
+_QUIET_RECEIVER = (
+    "git -c core.hooksPath=/dev/null -c core.alternateRefsCommand=true -c receive.autogc=false receive-pack"
+)
+
+# What git takes for an address rather than a path: a colon before the first slash.
+_ELSEWHERE = re.compile(r"[^/]{2,}:")
 
 # Names of what is fetched while it is looked at, each with the number of the process that looks.
 INCOMING = "refs/outcrop/incoming/"
@@ -112,7 +122,8 @@ class GitRemote:
         # Without a window git looks for no deltas: between vectors they save nothing and cost minutes.
         plain = "--porcelain --no-verify --no-signed --no-follow-tags --recurse-submodules=no".split()
         lease = f"--force-with-lease={REF}:{expected or ''}"
-        push = ("-c", "pack.window=0", "push", *_progress_switch(), *plain, lease, self.name, f"{commit}:{REF}")
+        switches = [*_progress_switch(), *plain, *self._receiver(), lease]
+        push = ("-c", "pack.window=0", "push", *switches, self.name, f"{commit}:{REF}")
         # Git takes the commit for the child of the other, and does not send again what that one holds: of commits
         # without parents it compares nothing.
         grafts = "" if expected is None else f"{commit} {expected}\n"
@@ -122,6 +133,16 @@ class GitRemote:
         except LostRace:
             return False
         return True
+
+    def _receiver(self) -> tuple[str, ...]:
+        """Of a repository on this machine, which may be as foreign as this one: a receiver that runs no hooks."""
+        if self.name in _remotes(self.repository):
+            addresses = self._addresses(self.name, "--push")
+        else:
+            addresses = [answer(self.repository, "ls-remote", "--get-url", "--", self.name)]
+            addresses += pushed_instead(self.repository, self.name)
+        is_here = any(address.startswith("file:") or not _ELSEWHERE.match(address) for address in addresses)
+        return (f"--receive-pack={_QUIET_RECEIVER}",) if is_here else ()
 
     def _addresses(self, name: str, *switches: str) -> list[str]:
         return answer(self.repository, "remote", "get-url", "--all", *switches, "--", name).splitlines()

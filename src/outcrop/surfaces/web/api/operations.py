@@ -173,7 +173,7 @@ def _counted(status: Status, catalog: Catalog, reader: Reader) -> Status:
         CollectionStatus(
             **asdict(each.tally) | {"name": f"{each.tally.name}-{catalog.space}"},
             corpus=each.tally.name,
-            kinds=kinds[each.tally.name],
+            kinds=dict(kinds[each.tally.name]),
         )
         for each in catalog.corpora
     )
