@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,28 @@ def test_a_shared_database_gets_whole_artifacts_in_short_transactions(
         assert answers(store, word)
     store.close()
     plain.close()
+
+
+def test_scores_among_some_kinds_are_those_of_an_index_that_holds_no_others() -> None:
+    def ticket(number: int) -> Entry:
+        text = f"word1 part2 ticket {number} " * number
+        cut = [Digested(Chunk(0, text, 0, len(text), 1, 1), hashlib.sha256(text.encode()).digest())]
+        return Entry(Ref(f"t{number}", Kind.TICKET, None, "1"), "1/toy", cut)
+
+    def filled(tickets: int) -> SqliteStore:
+        plain = view(30)
+        members = [Member("docs", "docs", f"t{number}", Part.WHOLE, None, Kind.TICKET) for number in range(tickets)]
+        entries = [*(entry(number) for number in range(30)), *(ticket(number) for number in range(tickets))]
+        store = SqliteStore(None)
+        with store.writing():
+            store.write(entries, Space("toy", 2), replace(plain, members=[*plain.members, *members]))
+        return store
+
+    words = ["word1", "part2", "text of", "src", "h003", "ticket", "absent"]
+    alone, among = (filled(tickets).keyword(words, 99, Filter(kinds=(Kind.CODE, Kind.FORUM))) for tickets in (0, 150))
+    assert [(each.id, each.score) for each in among] == [
+        (each.id, pytest.approx(each.score, rel=1e-12)) for each in alone
+    ]
+    assert len({each.score for each in alone}) > 3
+    assert among == filled(1).keyword(words, 99, Filter(kinds=(Kind.CODE,)))
+    assert filled(1).keyword(words, 99, Filter(kinds=(Kind.FORUM,))) == []

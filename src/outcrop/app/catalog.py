@@ -136,10 +136,7 @@ def catalog(
     corpora = [
         _corpus(_tally(name, some, space), some, revisions, current) for name, some in _by(shown, lambda it: it.corpus)
     ]
-    sees_files = kinds is None or Kind.CODE in kinds
-    if not sees_files:
-        # A revision names a check-in.
-        corpora = [replace(each, revision=None) for each in corpora]
+    corpora = [replace(each, revision=shown_revision(each.revision, kinds)) for each in corpora]
     filed = [each for each in shown if each.path is not None and each.kind not in _PLACELESS]
     return Catalog(
         source=source.type,
@@ -147,7 +144,7 @@ def catalog(
         exists=exists,
         space=None if space is None else space.id,
         embedder=embedder.space.id,
-        current=current if sees_files else "",
+        current=shown_revision(current, kinds) or "",
         stale=any(each.stale for each in corpora) or compare(revisions, current, has_members=False) is not None,
         complete=total.embedded / total.chunks if total.chunks else float(bool(revisions)),
         bytes=store.size() if kinds is None and exists else None,
@@ -164,6 +161,16 @@ def catalog(
         omissions=_omissions(skipped, kinds),
         omissions_hidden=kinds is not None and not frozenset(Kind) <= frozenset(kinds),
     )
+
+
+def shown_revision(revision: str | None, kinds: Collection[Kind] | None) -> str | None:
+    """What a reader of these kinds (None: of everything) may know of a revision: its check-in, if of files.
+
+    A Fossil revision goes on with a digest of wiki, technotes, tickets and forum, which moves with each of them.
+    """
+    if kinds is None or revision is None:
+        return revision
+    return revision.partition("+")[0] if Kind.CODE in kinds else None
 
 
 def _by(holdings: Iterable[InventoryRow], key: Callable[[InventoryRow], Key]) -> list[tuple[Key, list[InventoryRow]]]:

@@ -66,7 +66,7 @@ class Site:
         """What the script says, without the server and another interpreter in between."""
         asked = variables(
             self.repository,
-            FOSSIL_USER="" if user == "nobody" else user,
+            user,
             PATH_INFO=at.removeprefix("/ext/search"),
             QUERY_STRING=urlencode(params),
         )
@@ -366,23 +366,30 @@ def test_commits_and_searches_do_not_disturb_each_other(site: Site, tmp_path: Pa
 # -- without a server -------------------------------------------------------------------------------------------------
 
 
-def variables(repository: Path, **more: str) -> dict[str, str]:
+def variables(repository: Path, user: str = "nobody", **more: str) -> dict[str, str]:
+    """What Fossil passes on. (Its capabilities are those of a user who may do everything.)"""
     usual = {
         "GATEWAY_INTERFACE": "CGI/1.0", "FOSSIL_REPOSITORY": str(repository), "REQUEST_METHOD": "GET",
         "SCRIPT_NAME": "/ext/search", "PATH_INFO": "", "QUERY_STRING": "", "FOSSIL_URI": "", "FOSSIL_NONCE": "abc",
         "FOSSIL_CAPABILITIES": "s",
     }  # fmt: skip
-    return usual | more
+    logged_in = {} if user == "nobody" else {"FOSSIL_USER": user, "REMOTE_USER": user}
+    return usual | logged_in | more
 
 
-def test_the_capabilities_that_fossil_names_are_not_believed(site: Site) -> None:
-    call = cgi.read_request(variables(site.repository))
-    assert call is not None
-    assert cgi.readable_kinds(call) == frozenset()
-    for odd in ("no such user", "'; --", "reader\0"):
-        call = cgi.read_request(variables(site.repository, FOSSIL_USER=odd))
+def test_the_capabilities_that_fossil_names_only_take_away(site: Site) -> None:
+    def capabilities(user: str, **more: str) -> frozenset[str]:
+        call = cgi.read_request(variables(site.repository, user, **more))
         assert call is not None
-        assert cgi.readable_kinds(call) == frozenset()
+        return cgi.visitor_of(call).capabilities
+
+    for nobody in ("nobody", "no such user", "'; --", "reader\0"):
+        assert capabilities(nobody) == frozenset()
+    assert capabilities("dora") >= set("ijor2")
+    assert capabilities("dora", FOSSIL_CAPABILITIES="jo") == set("jo")
+    assert capabilities("dora", FOSSIL_CAPABILITIES="") == frozenset()
+    assert capabilities("dora", REMOTE_USER="rita") == frozenset()
+    assert capabilities("dora", REMOTE_USER="") == frozenset()
 
 
 def test_not_run_by_fossil(site: Site) -> None:
@@ -433,11 +440,12 @@ def test_failures_name_no_place_on_this_machine(
 def test_the_time_of_a_request_is_limited(site: Site, home: Path, tmp_path: Path) -> None:
     program = (
         "import time\nfrom outcrop.surfaces.web import cgi\n"
-        "cgi.REQUEST_TIMEOUT = 1\ncgi.readable_kinds = lambda call: time.sleep(60)\ncgi.main([])\n"
+        "cgi.REQUEST_TIMEOUT = 1\ncgi.visitor_of = lambda call: time.sleep(60)\ncgi.main([])\n"
     )
+    environment = variables(site.repository, PYTHONPATH=str(Path(outcrop.__file__).parents[1]))
     # Without the limit it sleeps for longer than the timeout here.
     done = subprocess.run(
-        [sys.executable, "-c", program], env=variables(site.repository), capture_output=True, check=False, timeout=50
+        [sys.executable, "-c", program], env=environment, capture_output=True, check=False, timeout=50
     )
     assert done.stdout.startswith(b"Status: 504 Gateway Timeout\r\n")
 
@@ -459,9 +467,7 @@ def test_installing_again_and_taking_it_away(
     assert f"OUTCROP_STORE='{Path.cwd() / 'my index'}'" in text
     assert "OUTCROP_DIM=64" in text
     assert text.rstrip().endswith("'a b'")
-    done = subprocess.run(
-        [script], env=variables(site.repository, FOSSIL_USER="alice"), capture_output=True, check=False
-    )
+    done = subprocess.run([script], env=variables(site.repository, "alice"), capture_output=True, check=False)
     assert done.stdout.startswith(b"Status: 200 OK\r\n")
     assert b"Nothing is indexed here yet" in done.stdout
     capsys.readouterr()

@@ -7,8 +7,9 @@ user write ticket reports, which may select from every ``fx_`` table, whatever e
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from outcrop.core.model import Kind
 from outcrop.vcs.fossil import fetch_rows
@@ -23,9 +24,12 @@ _NEEDED: Mapping[Kind, str] = {
     Kind.WIKI: "j", Kind.TECHNOTE: "j", Kind.TICKET: "r", Kind.FORUM: "2",
 }  # fmt: skip
 _FILES = "o"
+_READING = frozenset({_FILES, *_NEEDED.values()})
 _REPORTS = "t"
-# What these may do, every user who is logged in may do.
-_SHARED = ("nobody", "anonymous")
+
+# Fossil's name for a visitor who is not logged in.
+NOBODY = "nobody"
+_ANONYMOUS = "anonymous"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,62 @@ class ReportWriter:
 
     login: str
     withheld: frozenset[Kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What Fossil tells a program under ``/ext`` of its visitor, in these variables of the environment.
+
+    Fossil sets REMOTE_USER and FOSSIL_USER only for a visitor who is logged in. Without a login both may be those of
+    the server's own environment or of the web server in front of it.
+
+    Attributes:
+        user: FOSSIL_USER.
+        remote_user: REMOTE_USER.
+        granted: FOSSIL_CAPABILITIES: those of the login or of ``nobody``, and in both cases those of ``anonymous``.
+        cookies: HTTP_COOKIE.
+    """
+
+    user: str
+    remote_user: str
+    granted: str
+    cookies: str
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who asks, ``nobody`` where that is in doubt, and every capability letter that counts for the answer."""
+
+    login: str
+    capabilities: frozenset[str]
+
+
+def identify(database: sqlite3.Connection, claim: Claim) -> Visitor:
+    """The visitor, who never has more than Fossil says and than the repository says."""
+    users = dict(_users(database))
+    granted = _close(users, claim.granted)
+    login = claim.user if claim.user and claim.user == claim.remote_user else NOBODY
+    # Without a login, Fossil names the capabilities of anonymous: more than these are proof of one.
+    is_proven = not _READING & granted <= _expand(users, _ANONYMOUS)
+    if not is_proven and not _has_login_cookie(database, login, claim.cookies):
+        login = NOBODY
+    return Visitor(login, _expand(users, login) & granted)
+
+
+def _has_login_cookie(database: sqlite3.Connection, login: str, cookies: str) -> bool:
+    """Whether one of the cookies is Fossil's own for this login: ``SECRET/CODE/LOGIN``.
+
+    The secret of ``anonymous`` is not checked: it differs between versions, and the login page gives everybody one.
+    """
+    valid = "SELECT 1 FROM user WHERE login = ? AND cookie = ? AND cexpire > julianday('now')"
+    for cookie in cookies.split(";"):
+        name, _, value = cookie.strip().partition("=")
+        secret, _, rest = unquote(value).partition("/")
+        if not name.startswith("fossil-") or rest.partition("/")[2] != login:
+            continue
+        if login == _ANONYMOUS or fetch_rows(database, valid, (login, secret)):
+            return True
+    return False
 
 
 def capabilities_of(database: sqlite3.Connection, login: str) -> frozenset[str]:
@@ -62,9 +122,15 @@ def _users(database: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def _expand(users: Mapping[str, str], login: str) -> frozenset[str]:
-    known = login if login in users else "nobody"
-    shared = _SHARED[:1] if known == "nobody" else _SHARED
-    pending = [letter for name in (known, *shared) for letter in users.get(name, "")]
+    """Of a user. What ``nobody`` may do, everybody may do; what ``anonymous`` may do, everybody who is logged in."""
+    known = login if login in users else NOBODY
+    shared = (NOBODY,) if known == NOBODY else (NOBODY, _ANONYMOUS)
+    return _close(users, (letter for name in (known, *shared) for letter in users.get(name, "")))
+
+
+def _close(users: Mapping[str, str], letters: Iterable[str]) -> frozenset[str]:
+    """Capability letters with all that they include."""
+    pending = list(letters)
     found: set[str] = set()
     while pending:
         letter = pending.pop()

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
 
+import numpy as np
+import numpy.typing as npt
+
 from outcrop.core.model import Kind
-from outcrop.stores.sqlite.connection import create_statement
-from outcrop.stores.sqlite.filters import EVERYWHERE
+from outcrop.stores.sqlite.connection import create_statement, moment
+from outcrop.stores.sqlite.filters import EVERYWHERE, Ids
 from outcrop.text import terms
+
+Lengths = npt.NDArray[np.int64]
 
 # Chunk id, then the terms of its name, its paths and its text, separated by blanks.
 TermRow = tuple[int, str, str, str]
@@ -19,6 +25,11 @@ TABLE = "fx_vec_terms"
 
 # What a term counts for in a chunk's name, its paths and its text (BM25 column weights).
 COLUMN_WEIGHTS = (2.0, 3.0, 1.0)
+
+_SCORED = np.dtype([("id", np.int64), ("score", np.float64)])
+
+# Parameters of FTS5's BM25, and the least that it lets a frequent term count for.
+_K1, _B, _LEAST_IDF = 1.2, 0.75, 1e-6
 
 # Terms of a question that the index is asked for; the rest is ignored.
 MAX_TERMS = 64
@@ -100,6 +111,68 @@ def matches(
     )
     with closing(rows):
         return list(islice((row for row in rows if visible is None or row[0] in visible), limit))
+
+
+class LengthCache:
+    """How many terms each chunk has, cached while the database does not change; 16 bytes a chunk."""
+
+    def __init__(self) -> None:
+        self._cached: tuple[str, Ids, Lengths] | None = None
+
+    def read(self, database: sqlite3.Connection) -> tuple[Ids, Lengths]:
+        """Ids of the chunks, ascending, and their numbers of terms."""
+        now, cached = moment(database), self._cached
+        if cached is None or cached[0] != now:
+            rows = database.execute(f"SELECT id, sz FROM {TABLE}_docsize ORDER BY id").fetchall()
+            ids = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+            lengths = _varints([row[1] for row in rows]).reshape(len(rows), -1).sum(axis=1) if rows else ids
+            self._cached = cached = now, ids, lengths
+        return cached[1:]
+
+
+def matches_among(
+    database: sqlite3.Connection, words: Sequence[str], limit: int, visible: Ids, cache: LengthCache
+) -> list[tuple[int, float]]:
+    """As :func:`matches`, with the statistics of the chunks in ``visible`` (ascending): others change no score.
+
+    FTS5 counts every row. Its score of one word gives how often that word is in a chunk, and with this and the chunk's
+    length BM25 is computed again.
+    """
+    ids, lengths = cache.read(database)
+    visible = np.intersect1d(visible, ids, assume_unique=True)
+    lengths = lengths[np.searchsorted(ids, visible)]
+    if not lengths.any():
+        return []
+    (averages,) = database.execute(f"SELECT block FROM {TABLE}_data WHERE id = 1").fetchone()
+    rows, *totals = _varints([averages])
+    # What a term's frequency is weighed against, as FTS5 has it and as it is among the visible chunks.
+    before, after = (_K1 * (1 - _B + _B * lengths / mean) for mean in (sum(totals) / rows, lengths.mean()))
+    question = f"SELECT rowid, -bm25({TABLE}, ?, ?, ?) FROM {TABLE} WHERE {TABLE} MATCH ?"
+    scores = np.zeros(len(visible))
+    for word in words[:MAX_TERMS]:
+        found = np.fromiter(database.execute(question, (*COLUMN_WEIGHTS, f'"{word}"')), _SCORED)
+        at = np.minimum(np.searchsorted(visible, found["id"]), len(visible) - 1)
+        chosen = visible[at] == found["id"]
+        at = at[chosen]
+        share = found["score"][chosen] / _idf(rows, len(found))
+        frequency = np.rint(share * before[at] / (_K1 + 1 - share))
+        scores[at] += _idf(len(visible), len(at)) * frequency * (_K1 + 1) / (frequency + after[at])
+    best = np.lexsort((visible, -scores))[:limit]
+    return [(int(visible[each]), float(scores[each])) for each in best if scores[each] > 0]
+
+
+def _idf(rows: int, holding: int) -> float:
+    return max(math.log((rows - holding + 0.5) / (holding + 0.5)), _LEAST_IDF)
+
+
+def _varints(blobs: Sequence[bytes]) -> Lengths:
+    """The numbers in SQLite's format: seven bits a byte, the highest first, the last byte without its eighth bit."""
+    data = np.frombuffer(b"".join(blobs), np.uint8)
+    ends = np.flatnonzero(data < 128)
+    starts = np.append(0, ends[:-1] + 1)
+    power = np.repeat(ends, ends - starts + 1) - np.arange(len(data))
+    numbers: Lengths = np.add.reduceat((data & 127).astype(np.int64) << (7 * power), starts)
+    return numbers
 
 
 def defining(database: sqlite3.Connection, name: str) -> list[int]:

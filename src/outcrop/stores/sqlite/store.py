@@ -35,6 +35,7 @@ class SqliteStore(ProjectTables):
         self.worktree = worktree
         self._reading = self.file.reading
         self._vectors, self._filters = VectorCache(), filters.FilterCache(worktree)
+        self._lengths = keywords.LengthCache()
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
@@ -66,6 +67,7 @@ class SqliteStore(ProjectTables):
     def close(self) -> None:
         self.file.close()
         self._vectors, self._filters = VectorCache(), filters.FilterCache(self.worktree)
+        self._lengths = keywords.LengthCache()
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -334,7 +336,12 @@ class SqliteStore(ProjectTables):
         if not terms:
             return []
         with self._view(where) as (database, visible):
-            return [rows.ScoredChunk(*row) for row in keywords.matches(database, terms, k, _as_set(visible))]
+            if where.kinds and visible is not None:
+                # A reader of some kinds learns nothing of the others, not even from the order.
+                found = keywords.matches_among(database, terms, k, visible, self._lengths)
+            else:
+                found = keywords.matches(database, terms, k, _as_set(visible))
+            return [rows.ScoredChunk(*row) for row in found]
 
     @override
     def defining(self, name: str, k: int, where: Filter) -> Sequence[int]:

@@ -26,7 +26,7 @@ from outcrop.config.settings import load_settings
 from outcrop.core.model import Kind, Mode
 from outcrop.embedders.factory import make_embedder
 from outcrop.errors import OutcropError, UsageError
-from outcrop.sources.fossil.capabilities import capabilities_of, may_see
+from outcrop.sources.fossil.capabilities import NOBODY, Claim, Visitor, identify, may_see
 from outcrop.surfaces.install.fossil_ext import CHECK
 from outcrop.surfaces.render import outcome
 from outcrop.surfaces.web.http import Reader, Request, Response, parse_query
@@ -47,9 +47,6 @@ GRACE = 5
 # Seconds that a question waits for the model, which loads in half a second and serves only this request.
 MODEL_TIMEOUT = 5.0
 
-# Fossil's name for a visitor who is not logged in.
-NOBODY = "nobody"
-
 _LATER = "Try again in a moment."
 _WRAPPED = b'<div class="fossil-doc"'
 
@@ -65,12 +62,11 @@ class CgiRequest:
     """A request as Fossil describes it.
 
     Attributes:
-        user: Login, or ``nobody``.
         view: For the views; its reader may see nothing yet, and it has no parameters.
     """
 
     repository: Path
-    user: str
+    claim: Claim
     method: str
     query: str
     uri: str
@@ -88,8 +84,12 @@ def read_request(environ: Mapping[str, str]) -> CgiRequest | None:
         return None
     return CgiRequest(
         repository=Path(repository).absolute(),
-        # Only this names the visitor: FOSSIL_CAPABILITIES without a login holds those of `anonymous` too.
-        user=environ.get("FOSSIL_USER") or NOBODY,
+        claim=Claim(
+            user=environ.get("FOSSIL_USER", ""),
+            remote_user=environ.get("REMOTE_USER", ""),
+            granted=environ.get("FOSSIL_CAPABILITIES", ""),
+            cookies=environ.get("HTTP_COOKIE", ""),
+        ),
         method=environ.get("REQUEST_METHOD", "GET"),
         query=environ.get("QUERY_STRING", ""),
         uri=environ.get("FOSSIL_URI", ""),
@@ -103,10 +103,9 @@ def read_request(environ: Mapping[str, str]) -> CgiRequest | None:
     )
 
 
-def readable_kinds(request: CgiRequest) -> frozenset[Kind]:
+def visitor_of(request: CgiRequest) -> Visitor:
     with open_fossil(request.repository) as database:
-        capabilities = capabilities_of(database, request.user)
-    return frozenset(kind for kind in Kind if may_see(capabilities, kind))
+        return identify(database, request.claim)
 
 
 def answer(request: CgiRequest, branch: str | None = None) -> Response:
@@ -117,9 +116,10 @@ def answer(request: CgiRequest, branch: str | None = None) -> Response:
     try:
         if _is_overloaded(request):
             return _refusal(request, 503, "the server is busy", _LATER)
-        kinds = readable_kinds(request)
+        visitor = visitor_of(request)
+        kinds = frozenset(kind for kind in Kind if may_see(visitor.capabilities, kind))
         if not kinds:
-            return _forbidden(request)
+            return _forbidden(request, visitor)
         try:
             params = parse_query(request.query)
         except UsageError as error:
@@ -151,9 +151,9 @@ def _is_overloaded(request: CgiRequest) -> bool:
         return False
 
 
-def _forbidden(request: CgiRequest) -> Response:
+def _forbidden(request: CgiRequest, visitor: Visitor) -> Response:
     """For a reader who may see no kind: to the login, as for Fossil's own pages."""
-    if request.user == NOBODY and not request.is_api:
+    if visitor.login == NOBODY and not request.is_api:
         base, path = request.view.base, request.view.path
         here = Addresses(base).search() if path == "search" else f"{base}/{path}"
         here += f"?{request.query}" if request.query else ""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from outcrop.app import documents
-from outcrop.app.catalog import Catalog, catalog
+from outcrop.app.catalog import Catalog, catalog, shown_revision
 from outcrop.app.documents import Document
 from outcrop.app.index import Index
 from outcrop.app.warm_index import WarmIndex
@@ -117,9 +117,9 @@ class Site:
         answer = self._service.search(**asdict(replace(arguments, kind=tuple(kinds))))
         reason = answer.reason if answer.reason is None else self.redact_paths(reader, answer.reason)
         stale = answer.stale
-        if stale is not None and not reader.sees_files:
-            # Revisions name check-ins.
-            stale = Stale(None, "")
+        if stale is not None:
+            current = shown_revision(stale.current, reader.kinds) or ""
+            stale = Stale(shown_revision(stale.indexed, reader.kinds), current)
         return replace(answer, reason=reason, stale=stale)
 
     def read(self, reader: Reader, *, path: str | None, content_hash: str | None, project: str) -> Document:

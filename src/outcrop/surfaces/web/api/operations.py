@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
-from outcrop.app.catalog import Catalog
+from outcrop.app.catalog import Catalog, shown_revision
 from outcrop.core.model import Answer, Kind, Mode
 from outcrop.core.reports import CollectionStatus, Status
 from outcrop.core.schema import Operation
@@ -182,8 +182,8 @@ def _counted(status: Status, catalog: Catalog, reader: Reader) -> Status:
         root="",
         store="",
         bytes=catalog.bytes or catalog.total.bytes,
-        revision=status.revision if reader.sees_files else None,
-        current=status.current if reader.sees_files else "",
+        revision=shown_revision(status.revision, reader.kinds),
+        current=shown_revision(status.current, reader.kinds) or "",
         complete=catalog.complete,
         address=None,
         collections=collections,
