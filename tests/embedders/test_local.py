@@ -198,6 +198,29 @@ embedder.embed_passages(["a rather long text about many things " * 30] * 100_000
     assert "KeyboardInterrupt" in errors
 
 
+def test_ctrl_c_at_any_moment_ends_the_threads() -> None:
+    """An interrupt while texts are handed to threads leaves no lock taken, on which everything waits for ever."""
+    program = """
+import random, signal
+from outcrop.embedders.parallel import map_threaded
+random.seed(1)
+def interrupt(*_):
+    raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, interrupt)
+stopped = 0
+for _ in range(300):
+    signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0001, 0.02))
+    try:
+        while True:
+            map_threaded(len, ["a"] * 5_000, 4)
+    except KeyboardInterrupt:
+        stopped += 1
+print(stopped)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.stdout, done.stderr) == ("300\n", "")
+
+
 @pytest.mark.parametrize("content", [None, b"", b"something else"])
 def test_a_damaged_installation_is_named(tmp_path, monkeypatch, content: bytes | None) -> None:
     model = tmp_path / "model.onnx"

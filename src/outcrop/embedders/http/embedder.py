@@ -6,7 +6,6 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from outcrop.embedders.http.client import EmbeddingClient, HttpResponse
 from outcrop.embedders.http.connection import RequestGroup
 from outcrop.embedders.http.endpoint import Dialect
 from outcrop.embedders.http.retry import FOR_PASSAGES, FOR_QUERIES, RetryPolicy, send_with_retries
+from outcrop.embedders.parallel import map_threaded
 from outcrop.embedders.truncate import sanitize, truncate
 from outcrop.errors import EmbedderError, EmbedderUnavailable
 from outcrop.text import tokenizer
@@ -109,26 +109,16 @@ class HttpEmbedder(PlannedEmbedder):
         try:
             vectors += [self._embed_batch(batch, policy, group) for batch in batches[:alone]]
             if batches[alone:]:
-                vectors += self._embed_concurrently(batches[alone:], policy, group)
+                vectors += map_threaded(
+                    lambda batch: self._embed_batch(batch, policy, group),
+                    batches[alone:],
+                    self._dialect.at_once,
+                    group.stop,
+                )
         except BaseException:
             group.stop()
             raise
         return np.concatenate(vectors)
-
-    def _embed_concurrently(
-        self, batches: Sequence[Sequence[str]], policy: RetryPolicy, group: RequestGroup
-    ) -> list[Matrix]:
-        with ThreadPoolExecutor(min(self._dialect.at_once, len(batches)), "embed") as pool:
-            futures = [pool.submit(self._embed_batch, batch, policy, group) for batch in batches]
-            try:
-                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-                for future in done:
-                    future.result()
-                return [future.result() for future in futures]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                group.stop()
-                raise
 
     def _batches(self, texts: Sequence[str]) -> Iterator[Sequence[str]]:
         batch: list[str] = []

@@ -9,8 +9,8 @@ from outcrop.core.model import Space
 from outcrop.core.protocols import Vector, override
 from outcrop.embedders.base import InProcessEmbedder
 from outcrop.embedders.known_models import EmbeddingPlan, ModelProfile
-from outcrop.embedders.local.parallel import map_threaded, usable_cpus
 from outcrop.embedders.local.session import Session
+from outcrop.embedders.parallel import map_threaded, usable_cpus
 from outcrop.text.tokenizer import encode
 
 MODEL = "all-MiniLM-L6-v2"
