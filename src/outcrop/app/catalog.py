@@ -21,7 +21,7 @@ from outcrop.search.staleness import compare, visible
 DEPTH = 3
 
 # Kinds whose path, if any, names a page and not a file in a folder.
-_PLACELESS = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM})
+_PLACELESS = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM, Kind.COMMIT})
 
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NUMBER_BYTES = 4

@@ -10,6 +10,7 @@ from typing import Literal
 from outcrop.app.index import Index
 from outcrop.core.model import Artifact, Kind, Ref
 from outcrop.errors import FormatError, UnknownArtifact
+from outcrop.indexing.ingest import list_all
 from outcrop.search.staleness import visible
 from outcrop.stores.sqlite import inventory
 from outcrop.stores.sqlite.inventory import IndexedArtifact
@@ -121,7 +122,7 @@ def _find(
                 database, index.store.worktree, path=path, artifact=content_hash, project=project, kinds=kinds
             )
         return next(iter(visible(index.source, [row])), None) if row is not None else None
-    for ref in index.source.artifacts({}).refs if not project else ():
+    for ref in list_all(index.source, {}).refs if not project else ():
         fits = (path is None or ref.path == path) and (content_hash is None or ref.hash == content_hash)
         if fits and (kinds is None or ref.kind in kinds):
             return IndexedArtifact(ref.hash, ref.kind, ref.path, (), "", ref.version, ref.size)

@@ -83,6 +83,7 @@ def open(  # noqa: A001
         include_secrets=settings.include_secrets,
         kinds=settings.kinds,
         raw_cells=settings.raw_cells,
+        history=settings.history,
     )
     return Index(open_source(found, options), settings, consent)
 

@@ -14,7 +14,7 @@ from outcrop.chunking.rows import CEILING, Slice
 from outcrop.chunking.transcripts import cut_transcript
 from outcrop.chunking.windows import cut_windows
 from outcrop.core.model import Chunk, Kind, Part
-from outcrop.text import filetypes
+from outcrop.text import commits, filetypes
 from outcrop.text.transcripts import is_silent
 
 __all__ = ["CEILING", "VERSION", "chunk", "format_of", "passage"]
@@ -28,6 +28,7 @@ _BY_KIND = {
     Kind.TICKET: "posts",
     Kind.FORUM: "posts",
     Kind.MEDIA: "transcript",
+    Kind.COMMIT: "commit",
 }
 # Characters of a first line that names a program: Linux reads as many.
 _LONGEST_SHEBANG = 256
@@ -35,7 +36,7 @@ _SHEBANG = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?(?:\S*/)?([a-zA-Z]+
 
 
 def format_of(path: str | None, kind: Kind) -> str:
-    """The name of a language or a prose format; ``notebook``, ``posts``, ``transcript``; else ``windows``."""
+    """A language or a prose format by name; ``notebook``, ``posts``, ``transcript``, ``commit``; else ``windows``."""
     by_kind = _BY_KIND.get(kind)
     if by_kind:
         return by_kind
@@ -46,7 +47,7 @@ def format_of(path: str | None, kind: Kind) -> str:
 
 
 def chunk(text: str, path: str | None, kind: Kind) -> list[Chunk]:
-    """Chunks of at most :data:`CEILING` tokens, in order; none for a blank text.
+    """Chunks of at most :data:`CEILING` tokens, in order; none for a blank text. A commit is one chunk, however long.
 
     Outside of ``windows`` the chunks do not overlap, and every character that is not blank is in exactly one. Lines end
     at ``\\n`` only.
@@ -104,6 +105,8 @@ def _cut(text: str, form: str) -> list[Slice]:
         return cut_code(text, language) if language else cut_windows(text)
     if form == "posts":
         return cut_posts(text)
+    if form == "commit":
+        return [(0, len(text), commits.subject(text))]
     if form in headings.FORMATS:
         return cut_markup(text, form)
     return cut_code(text, form)

@@ -15,7 +15,7 @@ from pathlib import Path
 from platformdirs import user_config_path
 
 from outcrop.config.validation import check, home
-from outcrop.core.model import Kind
+from outcrop.core.model import DEFAULT_HISTORY, History, Kind
 from outcrop.errors import BadConfig
 
 REPOSITORY_FILE = "outcrop.toml"
@@ -27,7 +27,7 @@ DEFAULT = "default"
 # then served, or sent to an embedder).
 REPOSITORY_SETTINGS = frozenset(
     {"embedder", "model", "dim", "endpoint_url", "query_prefix", "passage_prefix", "max_tokens", "batch", "timeout"}
-    | {"max_bytes", "exclude", "kinds", "raw_cells", "corpora"}
+    | {"max_bytes", "exclude", "kinds", "raw_cells", "corpora", "history"}
 )
 
 ADDITIVE = frozenset({"exclude", "kinds"})
@@ -56,6 +56,7 @@ class Settings:
         exclude: gitignore patterns of what is not indexed; the last one that matches decides.
         include_secrets: gitignore patterns of files to index although their names say that they hold secrets.
         kinds: Pairs of gitignore pattern and kind; the first one that matches decides.
+        history: How many of the newest commits are indexed, or ``all``.
         corpora: Custom corpora: pairs of a name and the files, folders and patterns that belong to it.
         origins: For each of the names above, where its value came from.
     """
@@ -78,6 +79,7 @@ class Settings:
     include_secrets: tuple[str, ...] = ()
     kinds: tuple[tuple[str, Kind], ...] = ()
     raw_cells: bool = False
+    history: History = DEFAULT_HISTORY
     corpora: tuple[tuple[str, tuple[str, ...]], ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 

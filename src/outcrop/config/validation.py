@@ -7,9 +7,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from outcrop.core.model import Kind
+from outcrop.core.model import History, Kind
 from outcrop.core.names import check_corpus
 from outcrop.errors import BadConfig, UsageError
+
+# The most that can be asked for by number.
+MOST_COMMITS = 1_000_000
+
+# What a file can be.
+FILE_KINDS = tuple(kind for kind in Kind if kind is not Kind.COMMIT)
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _SIZE = re.compile(r"\s*+(\d{1,15})\s*+(?:([kmg])i?b?|b)?\s*+", re.ASCII | re.IGNORECASE)
@@ -143,13 +149,22 @@ def home(raw: str | Path) -> Path:
         return Path(raw)
 
 
+def _history(raw: object) -> History:
+    if isinstance(raw, str) and raw.strip().lower() == "all":
+        return "all"
+    try:
+        return _between(0, MOST_COMMITS)(raw)
+    except _Expected:
+        raise _Expected(f"a whole number of commits from 0 to {MOST_COMMITS}, or all") from None
+
+
 def _kinds(raw: object) -> tuple[tuple[str, Kind], ...]:
     if not isinstance(raw, Mapping):
         raise _Expected("a table of pattern = kind")
     pairs = []
     for pattern, kind in raw.items():
-        if kind not in list(Kind):
-            raise _Expected(f"a table of pattern = kind, each kind one of {', '.join(Kind)}")
+        if kind not in FILE_KINDS:
+            raise _Expected(f"a table of pattern = kind, each kind one of {', '.join(FILE_KINDS)}")
         pairs.append((_text(pattern), Kind(kind)))
     return tuple(pairs)
 
@@ -184,5 +199,6 @@ _CHECKS: dict[str, Callable[[object], object]] = {
     "include_secrets": _texts,
     "kinds": _kinds,
     "raw_cells": _switch,
+    "history": _history,
     "corpora": _corpora,
 }

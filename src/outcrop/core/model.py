@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 
 class Kind(StrEnum):
@@ -20,6 +20,7 @@ class Kind(StrEnum):
     INSTRUCTION = "instruction"
     MEDIA = "media"
     API = "api"
+    COMMIT = "commit"
 
 
 class Mode(StrEnum):
@@ -131,6 +132,14 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitListing:
+    """The commits that are indexed, newest first; ``note`` says why there are fewer than were asked for, if so."""
+
+    refs: Sequence[Ref] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """A contiguous slice of one artifact: the unit that is embedded, found and cited.
 
@@ -186,9 +195,15 @@ class Filter:
     paths: tuple[str, ...] = ()
     builders: tuple[str, ...] = ()  # The corpora whose builds put a chunk where it is; questions never set it
     imported: bool = True  # With what came from a peer, which builds leave alone
+    commits: bool = True  # With commits where no kind is named; a kind that is named decides alone
 
 
 EVERYTHING = Filter()
+
+# How many of the newest commits are indexed, or all of them.
+History = int | Literal["all"]
+
+DEFAULT_HISTORY = 2000
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from outcrop.core import rows
-from outcrop.core.model import EVERYTHING, Artifact, FileState, Filter, Kind, Listing, Ref, Skipped, Space
+from outcrop.core.model import (
+    EVERYTHING,
+    Artifact,
+    CommitListing,
+    FileState,
+    Filter,
+    Kind,
+    Listing,
+    Ref,
+    Skipped,
+    Space,
+)
 from outcrop.core.reports import CollectionStatus, ProjectStatus, SpaceStatus
 
 if TYPE_CHECKING:
@@ -68,6 +79,14 @@ class Source(Protocol):
 
         Where the content changed since the listing, the artifact carries a ref with its true hash.
         """
+
+
+@runtime_checkable
+class Historied(Protocol):
+    """A source with a history. ``SourceError`` where it cannot be read."""
+
+    def commits(self, revision: str) -> CommitListing:
+        """The commits that belong to a listing of this revision; :meth:`Source.read` reads them like other refs."""
 
 
 @runtime_checkable

@@ -40,6 +40,8 @@ class BuildReport:
     complete: bool
     shared: int = 0  # Transfer blobs that were written for other copies of the repository
     withdrawn: int = 0
+    commits: int = 0  # How many of the artifacts are commits
+    history: str = ""  # Why these are fewer than were asked for; empty where they are not
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,8 @@ class Plan:
     space: str
     address: str | None  # Where the text would go; None when it stays on this machine
     skipped: tuple[Skipped, ...]
+    commits: int = 0  # How many of the artifacts are commits
+    history: str = ""  # Why these are fewer than were asked for; empty where they are not
 
 
 @dataclass(frozen=True, slots=True)

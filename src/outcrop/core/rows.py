@@ -10,8 +10,12 @@ import numpy.typing as npt
 
 from outcrop.core.model import Chunk, FileState, Kind, MediaNote, Part, RecordNote, Ref, Skipped, SkipReason, Space
 
-# The two corpora that every index has; they are built together.
-DEFAULT_BUILDERS = ("code", "docs")
+# Builder of commits, which are in the corpus ``docs``: they change only with the revision, so that a build at the same
+# revision leaves them as they are. No corpus can have this name.
+COMMITS = "@commits"
+
+# The builders of the two corpora that every index has; they are built together.
+DEFAULT_BUILDERS = ("code", "docs", COMMITS)
 
 # Builder of what came from peers: no build prunes it, and no corpus can have this name.
 IMPORTED = "@"

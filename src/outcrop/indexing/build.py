@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from outcrop import chunking
-from outcrop.core.model import Filter, Skipped
+from outcrop.core.model import CommitListing, Filter, Kind, Skipped
 from outcrop.core.protocols import ChunkWriter, Embedder, Matrix, Publisher, Source
 from outcrop.core.reports import BuildReport, Plan, Progress
-from outcrop.core.rows import BuildOutcome, Completion, StoredArtifact, TransferCounts
+from outcrop.core.rows import COMMITS, BuildOutcome, Completion, StoredArtifact, TransferCounts
 from outcrop.embedders.http.consent import announce
 from outcrop.errors import EmbedderError
 from outcrop.indexing import ingest
@@ -97,16 +97,21 @@ def build(
         complete=embedded == chunks,
         shared=moved.added,
         withdrawn=hidden + moved.removed,
+        commits=len({ref.hash for ref in done.placed if ref.kind is Kind.COMMIT}),
+        history=done.history,
     )
 
 
 def plan(source: Source, store: ChunkWriter, embedder: Embedder, scope: Scope = WHOLE) -> Plan:
     """What :func:`build` would do; nothing is written or embedded."""
     exists = store.exists
-    listing = source.artifacts(store.seen() if exists else {})
+    seen = store.seen() if exists else {}
+    listing = source.artifacts(seen)
+    history = ingest.commits_of(source, listing) if COMMITS in scope.builders else CommitListing()
     known = store.known() if exists else {}
     cutter = Cutter(source.rules)
     refs, left_out = scope.choose(listing)
+    refs = [*refs, *history.refs]
     outdated = cutter.outdated(refs, known)
     again = {ref.hash for ref in outdated}
     fresh: dict[str, StoredArtifact] = {}
@@ -133,14 +138,17 @@ def plan(source: Source, store: ChunkWriter, embedder: Embedder, scope: Scope = 
         }
     skipped += ingest.refused(refs, {key: one for key, one in known.items() if key not in again} | fresh, scope)
     refused = {item.path for item in skipped}
+    artifacts = tuple(ref for ref in refs if (ref.path or ref.hash) not in refused)
     return Plan(
-        artifacts=tuple(ref for ref in refs if (ref.path or ref.hash) not in refused),
+        artifacts=artifacts,
         new=new,
         texts=len(lengths),
         characters=sum(lengths.values()),
         space=embedder.space.id,
         address=embedder.address,
         skipped=tuple(sorted(skipped, key=lambda item: item.path)),
+        commits=sum(ref.kind is Kind.COMMIT for ref in artifacts),
+        history=history.note,
     )
 
 

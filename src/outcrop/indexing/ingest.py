@@ -12,10 +12,22 @@ from dataclasses import dataclass, replace
 
 from outcrop import chunking
 from outcrop.core.batches import WRITE_CHUNKS
-from outcrop.core.model import Artifact, Chunk, Listing, MediaNote, Part, Ref, Skipped, SkipReason, Space
-from outcrop.core.protocols import ChunkWriter, Source
+from outcrop.core.model import (
+    Artifact,
+    Chunk,
+    CommitListing,
+    FileState,
+    Listing,
+    MediaNote,
+    Part,
+    Ref,
+    Skipped,
+    SkipReason,
+    Space,
+)
+from outcrop.core.protocols import ChunkWriter, Historied, Source
 from outcrop.core.reports import Progress
-from outcrop.core.rows import Digested, Entry, Member, StoredArtifact, View
+from outcrop.core.rows import COMMITS, Digested, Entry, Member, StoredArtifact, View
 from outcrop.errors import FormatError
 from outcrop.indexing.scope import Scope
 from outcrop.text import decoding
@@ -48,6 +60,7 @@ class Ingested:
     added: frozenset[str]  # Hashes of artifacts that are new or were cut again
     reused: int  # New chunks whose vector was already there
     removed: int  # Artifacts that are gone from this build's corpora
+    history: str  # Why there are fewer commits than were asked for; empty for no such reason
 
 
 class Cutter:
@@ -102,6 +115,14 @@ def ingest(
     listing = source.artifacts(store.seen())
     known = dict(store.known())
     refs, left_out = scope.choose(listing)
+    builders = scope.builders
+    history = CommitListing()
+    kept = _kept_commits(store, listing, known, cutter) if COMMITS in builders else None
+    if kept is not None:
+        builders = tuple(builder for builder in builders if builder != COMMITS)
+    elif COMMITS in builders:
+        history = commits_of(source, listing)
+        refs = [*refs, *history.refs]
     outdated = cutter.outdated(refs, known)
     batch: list[Entry] = []
     transient: list[Skipped] = []
@@ -133,26 +154,56 @@ def ingest(
         listing = replace(listing, revision=f"{listing.revision}{UNSURE}")
     if reread:
         refs = [reread.get((ref.hash, ref.path), ref) for ref in refs]
-    skipped = sorted([*left_out, *transient, *refused(refs, known, scope)], key=lambda item: item.path)
+    # What is left out of the commits stands under its hash, as it has no path.
+    as_before = () if kept is None else (item for item in store.skipped() if item.path == item.hash)
+    skipped = sorted({*left_out, *transient, *refused(refs, known, scope), *as_before}, key=lambda item: item.path)
     readable = [ref for ref in refs if ref.hash in known and known[ref.hash].skip is None]
     placed = [ref for ref in readable if scope.takes(known[ref.hash])]
     members = [member for ref in placed for member in scope.members(ref, known[ref.hash])]
-    seen = View(scope.builders, members, listing.seen, skipped, source.worktrees())
+    seen = View(builders, members, listing.seen, skipped, source.worktrees())
     if scope.corpus is None:
         written = store.write(batch, space, seen)
         removed = written.dropped.artifacts
     else:
         before = store.members(scope.corpus)
-        kept = scope.kept(before)
+        retained = scope.kept(before)
         # What other builds left out is still left out.
         others = [item for item in store.skipped() if not scope.names(item.path)]
-        written = store.write(batch, space, replace(seen, members=[*members, *kept], skipped=[*skipped, *others]))
+        written = store.write(batch, space, replace(seen, members=[*members, *retained], skipped=[*skipped, *others]))
         skipped += scope.unlisted(refs, skipped)
-        now = {member.hash for member in (*members, *kept)}
+        now = {member.hash for member in (*members, *retained)}
         there = {member.hash for member in before}
         removed = len(there - now)
         added |= {member.hash for member in members} - there
-    return Ingested(listing, placed, skipped, frozenset(added), reused + written.reused, removed)
+    return Ingested(
+        listing, [*placed, *(kept or ())], skipped, frozenset(added), reused + written.reused, removed, history.note
+    )
+
+
+def _kept_commits(
+    store: ChunkWriter, listing: Listing, known: Mapping[str, StoredArtifact], cutter: Cutter
+) -> Sequence[Ref] | None:
+    """The commits that are stored, where they are those of the listing: a revision's commits do not change."""
+    if store.revisions().get(COMMITS) != listing.revision:
+        return None
+    kept = [
+        Ref(each.hash, each.kind, None, known[each.hash].version)
+        for each in store.members(COMMITS)
+        if each.hash in known
+    ]
+    recipe = cutter.recipe(kept[0]) if kept else ""
+    return kept if all(known[ref.hash].recipe == recipe for ref in kept) else None
+
+
+def commits_of(source: Source, listing: Listing) -> CommitListing:
+    """The commits that belong to a listing; none where the source has no history."""
+    return source.commits(listing.revision) if isinstance(source, Historied) else CommitListing()
+
+
+def list_all(source: Source, seen: Mapping[str, FileState]) -> Listing:
+    """Everything that a build of the two corpora that every index has would read."""
+    listing = source.artifacts(seen)
+    return replace(listing, refs=[*listing.refs, *commits_of(source, listing).refs])
 
 
 def store_some(source: Source, store: ChunkWriter, refs: Sequence[Ref], scopes: Sequence[Scope]) -> list[Member]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from outcrop.core.model import Filter, Kind, Listing, Part, Ref, Skipped, SkipReason
 from outcrop.core.names import check_corpus
-from outcrop.core.rows import DEFAULT_BUILDERS, Member, StoredArtifact
+from outcrop.core.rows import COMMITS, DEFAULT_BUILDERS, Member, StoredArtifact
 from outcrop.errors import UsageError
 from outcrop.text.globs import compile_patterns
 
@@ -22,7 +22,7 @@ DOCS = "docs"
 CODE_KINDS = frozenset({Kind.CODE, Kind.API})
 
 _RAW_ALONE = frozenset({Part.RAW})
-_NO_FILES = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM})
+_NO_FILES = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM, Kind.COMMIT})
 _WILD = re.compile(r"[*?\[]")
 
 
@@ -76,7 +76,9 @@ class Scope:
         """An artifact's parts with their corpora: a notebook's Markdown cells are documents of every index."""
         own = self.corpus
         for part in known.parts:
-            if part is Part.WHOLE:
+            if ref.kind is Kind.COMMIT:
+                yield Member(DOCS, COMMITS, ref.hash, part, None, ref.kind)
+            elif part is Part.WHOLE:
                 corpus = own or corpus_of(ref.kind)
                 yield Member(corpus, corpus, ref.hash, part, ref.path, ref.kind)
             elif part is Part.CODE:

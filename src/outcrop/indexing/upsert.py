@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from outcrop import chunking
-from outcrop.core.model import Filter, Part, Record, Ref
+from outcrop.core.model import Filter, Kind, Part, Record, Ref
 from outcrop.core.protocols import ChunkWriter, Embedder
 from outcrop.core.reports import UpsertReport
 from outcrop.core.rows import Digested, Entry, RecordEntry
@@ -56,6 +56,8 @@ def _entry(record: Record, place: int) -> RecordEntry:
         raise UsageError(f"{where}.id cannot be {record.id!r}", "It takes a text")
     if not record.text.strip():
         raise UsageError(f"{where}.text is blank", "Leave the record out")
+    if record.kind is Kind.COMMIT:
+        raise UsageError(f"{where}.kind cannot be commit", "Commits are those of the repository itself")
     for name in ("id", "text", "path", "project"):
         if _LONE_SURROGATE.search(getattr(record, name) or ""):
             raise UsageError(f"{where}.{name} holds half a surrogate pair, which is no character", "It takes Unicode")

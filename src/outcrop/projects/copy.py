@@ -48,8 +48,13 @@ class ImportCounts:
 
 
 def as_members(members: Iterable[Member], kind: Kind | None, matches: Callable[[str], bool] | None) -> list[Member]:
-    """Where a peer's artifacts that match belong here: in its own corpora, or all as one kind."""
-    wanted = (item for item in members if matches is None or (item.path is not None and matches(item.path)))
+    """Where a peer's artifacts that match belong here: in its own corpora, or all but its commits as one kind."""
+    wanted = (
+        item
+        for item in members
+        if (matches is None or (item.path is not None and matches(item.path)))
+        and (kind is None or item.kind is not Kind.COMMIT)
+    )
     return [
         replace(
             item,

@@ -106,7 +106,9 @@ def withheld(source: Source | None, versions: Mapping[str, str]) -> frozenset[st
 def _found(path: Path, own_store: Path) -> tuple[FoundRoot, Source]:
     place = find_root(path)
     settings = load_settings(place.root)
-    options = Options(settings.max_bytes, settings.exclude, settings.include_secrets, settings.kinds)
+    options = Options(
+        settings.max_bytes, settings.exclude, settings.include_secrets, settings.kinds, history=settings.history
+    )
     source = open_source(place, options)
     if source.store_path() == own_store:
         raise UsageError(

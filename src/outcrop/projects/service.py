@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from outcrop.app.index import Index
+from outcrop.config.validation import FILE_KINDS
 from outcrop.core.model import Kind, Skipped, Space
 from outcrop.core.names import check_project
 from outcrop.core.reports import Progress, ProjectReport, ProjectStatus
@@ -45,11 +46,13 @@ def import_project(
 
     Args:
         name: None for what it calls itself.
-        kind: What all of it counts as here; None for what it counts as there.
+        kind: What all of it, its commits left out, counts as here; None for what it counts as there.
         paths: Only paths that match one of these patterns, written as in a .gitignore.
     """
     if name is not None:
         check_project(name)
+    if kind is Kind.COMMIT:
+        raise UsageError("files cannot be imported as commits", f"Another kind: {', '.join(FILE_KINDS)}")
     wanted = tuple(path.removeprefix("./") for path in paths)
     return _import_peer(index, peer, name, kind, wanted, progress or (lambda _: None))
 

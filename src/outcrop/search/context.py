@@ -14,7 +14,7 @@ from outcrop.core.model import EVERYTHING, Answer, Hit, Mode
 from outcrop.core.protocols import ChunkIndex, Source
 from outcrop.core.reports import NO_CONTEXT, Context
 from outcrop.search.engine import keyword_answer, without_withheld
-from outcrop.search.query import Query
+from outcrop.search.query import Query, hits_of
 from outcrop.text import terms, tokenizer
 
 # Length of a block: a hundredth of what agents hold, and room for three passages of the usual size.
@@ -57,8 +57,9 @@ def essence(prompt: str) -> str:
 def find_by_words(query: Query, index: ChunkIndex, source: Source, reason: str) -> Answer:
     """Passages by words alone, without what could take long: a model, and asking the source for its revision."""
     with index.snapshot():
-        found = index.keyword(query.words, query.k, EVERYTHING)
-        passages = index.passages([item.id for item in found], EVERYTHING)
+        where = hits_of(query, EVERYTHING)
+        found = index.keyword(query.words, query.k, where)
+        passages = index.passages([item.id for item in found], where)
     return keyword_answer(query, without_withheld(source, passages), found, reason, None)
 
 

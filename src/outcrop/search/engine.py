@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from outcrop.core.model import Answer, Copy, Filter, Mode, Space, Stale
+from outcrop.core.model import Answer, Copy, Filter, Kind, Mode, Space, Stale
 from outcrop.core.protocols import ChunkIndex, Embedder, Source, Vector
 from outcrop.core.rows import Passage, ScoredChunk, State
 from outcrop.errors import BadEmbedding, EmbedderError, IndexMissing, SpaceMismatch, StoreError
@@ -17,7 +17,7 @@ from outcrop.search import ranking, spelling
 from outcrop.search.hits import make_hit
 from outcrop.search.near_duplicates import dedupe
 from outcrop.search.parse import with_words_replaced
-from outcrop.search.query import Query, check, resolve
+from outcrop.search.query import Query, check, hits_of, resolve
 from outcrop.search.ranking import Ranked
 from outcrop.search.staleness import StalenessCheck, visible
 from outcrop.text import terms
@@ -64,11 +64,11 @@ def _from_index(query: Query, index: ChunkIndex, source: Source, embedder: Embed
         names = index.names()
         if not names.corpora:
             raise IndexMissing("nothing is indexed yet", "Run: outcrop index")
-        where = resolve(query.where, names, source.project)
+        where = hits_of(query, resolve(query.where, names, source.project))
         state = index.state()
         # Asking for the source's revision takes as long as the search; they run side by side.
         staleness = StalenessCheck(index, source)
-        fixes = spelling.corrections(query, index, where.kinds)
+        fixes = spelling.corrections(query, index, tuple(Kind) if where.commits and not where.kinds else where.kinds)
     if fixes:
         query = with_words_replaced(query, fixes)
     reason: str | None = None
@@ -152,7 +152,8 @@ def _rank(
             id=key,
             dense=products.get(key),
             keyword=keyword_scores.get(key),
-            path=passage.paths[0] if passage.paths else "",
+            # Each commit is a file of its own; what else has no path is not.
+            path=passage.paths[0] if passage.paths else passage.hash if passage.kind is Kind.COMMIT else "",
             name=passage.chunk.name,
             text=passage.chunk.text,
             kind=passage.kind,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from outcrop.core.model import Answer, Artifact, Filter, Ref
+from outcrop.core.model import Answer, Artifact, Filter, Kind, Ref
 from outcrop.core.protocols import ChunkStore, Source
 from outcrop.core.rows import DEFAULT_BUILDERS, Names, View
 from outcrop.indexing import ingest
 from outcrop.indexing.scope import Scope, corpus_of
 from outcrop.search import engine
-from outcrop.search.query import Query, resolve
+from outcrop.search.query import Query, hits_of, resolve
 
 # Files that are cut into passages; the rest is only counted.
 MAX_FILES = 40
@@ -27,14 +27,15 @@ def search_files(
     query: Query, source: Source, scratch: ChunkStore, scopes: Sequence[Scope], reason: str | None = None
 ) -> Answer:
     """Answer from the source's files by words alone, ranked like an index; ``scratch`` is an empty store."""
-    refs = source.artifacts({}).refs
+    wants_commits = Kind.COMMIT in query.where.kinds or (query.asks_for_change and not query.where.kinds)
+    refs = (ingest.list_all(source, {}) if wants_commits else source.artifacts({})).refs
     custom = tuple(scope.corpus for scope in scopes if scope.corpus is not None)
     names = Names(
         frozenset([*(corpus_of(ref.kind) for ref in refs), *custom]),
         frozenset(ref.kind for ref in refs),
         frozenset({""}),
     )
-    where = resolve(query.where, names, source.project) if refs else query.where
+    where = hits_of(query, resolve(query.where, names, source.project) if refs else query.where)
     best, characters = _best(source, [ref for ref in refs if _may_answer(ref, where, scopes)], query.words)
     with scratch.writing():
         members = ingest.store_some(source, scratch, best, scopes)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from outcrop.core.model import Copy, Hit, Mode
+from outcrop.core.model import Copy, Hit, Kind, Mode
 from outcrop.core.rows import Passage
-from outcrop.text import manifest, terms
+from outcrop.text import commits, manifest, terms
 
 # Characters of a preview at most.
 PREVIEW_LENGTH = 160
@@ -32,7 +32,7 @@ def make_hit(
         hash=passage.hash,
         text=chunk.text,
         lines=(chunk.first_line, chunk.last_line),
-        name=chunk.name,
+        name=commits.heading(chunk.text) if passage.kind is Kind.COMMIT else chunk.name,
         paths=passage.paths,
         corpus=passage.corpora,
         mode=mode,

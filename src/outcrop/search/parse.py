@@ -30,6 +30,20 @@ _EXPLAIN = re.compile(
     r"\s*(how (do|can|should|to)\b|can (i|we|you)\b|what (is|are|does|do)\b|is it possible|why\b)", re.I
 )
 
+# What asks for a change: when, why and by whom. The words "commit" and "regression" alone are those of databases and of
+# statistics too.
+_CHANGE = re.compile(
+    r"\b(?:when|why) (?:did|was|were|has|have)\b|\bsince when\b"
+    r"|\bwho (?:added|broke|changed|deleted|dropped|fixed|introduced|made|moved|removed|renamed|replaced|reverted"
+    r"|wrote)\b"
+    r"|\b(?:introduced|reverted)\b"
+    r"|\b(?:a|the|this|that|which|what|last|first|latest) commits?\b|\bcommits (?:that|which|about|to|by|in|for|of)\b"
+    r"|\bcommit (?:that|which|message|messages|history|log|[0-9a-f]{7,40})\b"
+    r"|\bregress(?:ed|ion (?:since|after|from|introduced|caused|in (?:v?\d|version|release)))\b"
+    r"|\b(?:caused|causes|introduce[sd]?) (?:a|the|this) regression\b",
+    re.I,
+)
+
 _ASKS_FOR = {
     FileRole.TEST: frozenset("test tests testing tested spec specs fixture fixtures mock mocks".split()),
     FileRole.EXAMPLE: frozenset("example examples sample samples demo demos tutorial benchmark benchmarks".split()),
@@ -67,9 +81,14 @@ def parse(
         certain=symbol is not None and _SYMBOL_SIGNS.search(stripped) is not None,
         identifiers=_identifiers(text) if symbol is None else frozenset(),
         phrases=_phrases(text),
+        asks_for_change=asks_for_change(text),
         explains=_EXPLAIN.match(text) is not None,
         file_roles=frozenset(role for role, asked in _ASKS_FOR.items() if not asked.isdisjoint(words)),
     )
+
+
+def asks_for_change(text: str) -> bool:
+    return _CHANGE.search(text) is not None
 
 
 def with_words_replaced(query: Query, fixes: Mapping[str, str]) -> Query:

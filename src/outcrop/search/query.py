@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from outcrop.core.model import Filter, Kind, Mode
 from outcrop.core.protocols import Vector
@@ -28,6 +28,7 @@ class Query:
         phrases: What it puts in double quotation marks, lower-case, white space folded.
         explains: Whether it asks for an explanation rather than for a place; prose answers that.
         file_roles: Roles of files that it asks for by name.
+        asks_for_change: Whether it asks when, why or by whom something was changed; commits answer that.
         vector: The text embedded already by the embedder that is asked, or why that failed; None for not yet.
     """
 
@@ -45,6 +46,7 @@ class Query:
     phrases: tuple[str, ...]
     explains: bool
     file_roles: frozenset[FileRole]
+    asks_for_change: bool
     vector: Vector | EmbedderError | None = field(default=None, compare=False)
 
 
@@ -79,6 +81,11 @@ def check(query: Query) -> None:
         raise UsageError(f"k is {query.k}", "Ask for at least 1 hit")
 
 
+def hits_of(query: Query, where: Filter) -> Filter:
+    """What may be a hit: commits only where their kind is named, or where the question asks for a change."""
+    return replace(where, commits=query.asks_for_change)
+
+
 def resolve(where: Filter, names: Names, own_project: str) -> Filter:
     """Check a filter's names, and replace this repository's own slug by the empty project."""
     projects = tuple("" if project == own_project else project for project in where.projects)
@@ -92,4 +99,4 @@ def resolve(where: Filter, names: Names, own_project: str) -> Filter:
             if name not in there:
                 known = ", ".join(sorted(entry or f"{own_project} (this one)" for entry in there))
                 raise error(f"no {noun} {str(name)!r} in this index", f"There is: {known}")
-    return Filter(where.corpora, where.kinds, projects, where.paths)
+    return replace(where, projects=projects)

@@ -236,7 +236,8 @@ def _weigh_role(query: Query, candidate: ScoredPassage, points: _Points, prose: 
     role = file_role(candidate.path)
     if role in ROLE_FACTORS and role not in query.file_roles:
         points.weigh(ROLE_FACTORS[role], str(role))
-    if prose < 1 and candidate.kind is not Kind.CODE and not query.explains:
+    # Commits are among the candidates only where they are asked for.
+    if prose < 1 and candidate.kind not in (Kind.CODE, Kind.COMMIT) and not query.explains:
         points.weigh(prose, "prose")
 
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from outcrop.core.model import Kind
+from outcrop.core.model import DEFAULT_HISTORY, History, Kind
 
 # A notebook's bulk is its outputs (images, tables), which are dropped: it may be this many times the limit.
 NOTEBOOK_ALLOWANCE = 32
@@ -33,8 +33,8 @@ def exclude_store(store: Path | None, root: Path) -> tuple[str, ...]:
 class Options:
     """Settings that decide what a source lists. Patterns are in gitignore syntax, anchored at the root of the source.
 
-    ``kinds`` are ``(glob, kind)`` pairs that override the kind decided from the path. No source reads ``raw_cells``; it
-    is part of ``mark``.
+    ``kinds`` are ``(glob, kind)`` pairs that override the kind decided from the path. ``history`` is how many commits
+    are listed. No source reads ``raw_cells``; it is part of ``mark``.
     """
 
     max_bytes: int = 1 << 20
@@ -42,6 +42,7 @@ class Options:
     include_secrets: tuple[str, ...] = ()
     kinds: tuple[tuple[str, Kind], ...] = ()
     raw_cells: bool = False
+    history: History = DEFAULT_HISTORY
 
     @property
     def mark(self) -> str:

@@ -61,6 +61,10 @@ class Selection:
             return Skipped(path, SkipReason.SECRET, secret, ref.hash)
         return Artifact(ref, text)
 
+    def to_commit(self, ref: Ref, text: str) -> Artifact | Skipped:
+        secret = secret_by_content(text, ref.hash)
+        return Artifact(ref, text) if secret is None else Skipped(ref.hash, SkipReason.SECRET, secret, ref.hash)
+
     def read_disk(self, base: bytes, ref: Ref, digest: Digest) -> Artifact | Skipped:
         """Read a file below ``base`` (with a slash at the end), under the hash that it has now."""
         path = ref.path or ""
@@ -179,7 +183,13 @@ class FileSource(Source):
 
     @override
     def read(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
-        return media.read_artifacts(refs, self._read_files)
+        files = media.read_artifacts([ref for ref in refs if ref.kind is not Kind.COMMIT], self._read_files)
+        commits = self._read_commits([ref for ref in refs if ref.kind is Kind.COMMIT])
+        return (next(commits if ref.kind is Kind.COMMIT else files) for ref in refs)
 
     @abstractmethod
     def _read_files(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]: ...
+
+    def _read_commits(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
+        """Of a source without a history: those that an index has are another source's."""
+        return (Skipped(ref.hash, SkipReason.VANISHED) for ref in refs)

@@ -12,7 +12,7 @@ from outcrop.core.batches import WRITE_CHUNKS, in_batches, slices
 from outcrop.core.model import Kind, Part, Ref, Skipped, SkipReason, Space
 from outcrop.core.protocols import Matrix, Source, TransferStore, VectorStore
 from outcrop.core.reports import ImportReport, Progress
-from outcrop.core.rows import DEFAULT_BUILDERS, Digested, Entry, Member, TransferCounts, View
+from outcrop.core.rows import COMMITS, DEFAULT_BUILDERS, Digested, Entry, Member, TransferCounts, View
 from outcrop.errors import BlobError
 from outcrop.indexing.ingest import Report, digest
 from outcrop.indexing.scope import DOCS, corpus_of
@@ -177,7 +177,9 @@ def _to_artifact(exported: ExportedArtifact, data: bytes, space: Space) -> Impor
 
 
 def _member(artifact: str, location: Location) -> Member:
-    if location.part is Part.WHOLE:
+    if location.kind is Kind.COMMIT:
+        corpus, builder = DOCS, COMMITS
+    elif location.part is Part.WHOLE:
         corpus = builder = corpus_of(location.kind)
     else:
         corpus, builder = ("code" if location.kind is Kind.CODE else DOCS), "code"

@@ -19,7 +19,7 @@ from outcrop.core.protocols import Source, TransferStore, Vector, VectorStore
 from outcrop.core.reports import ImportReport, NormaliseReport
 from outcrop.core.rows import Embedded, StoredArtifact, TransferCounts
 from outcrop.errors import BlobError, SpaceMismatch, StoreError
-from outcrop.indexing.ingest import Cutter, Report, ingest
+from outcrop.indexing.ingest import Cutter, Report, ingest, list_all
 from outcrop.transfer import blob
 from outcrop.transfer.blob import BlobRecord, SpaceNote
 
@@ -108,7 +108,7 @@ def import_blobs(
     refused: list[Skipped] = []
     stale = 0
     with store.writing():
-        listed = {ref.hash for ref in source.artifacts(store.seen()).refs}
+        listed = {ref.hash for ref in list_all(source, store.seen()).refs}
         for name, data in transfer.read_all():
             artifact = blob.hash_of(name)
             if artifact is None:

@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from outcrop.core.model import Kind, Ref
+from outcrop.core.model import History, Kind, Ref
 from outcrop.errors import ArtifactUnreadable, SourceError
 from outcrop.sources.paths import to_text
+from outcrop.text.commits import MOST_FILES, commit_text
 from outcrop.vcs import fossil_artifacts as artifacts
 from outcrop.vcs.fossil import fetch_rows, find_blobs, has_table, read_content, read_setting
 
@@ -23,6 +24,14 @@ _TAGGED = "FROM tag t JOIN tagxref x USING(tagid) JOIN blob b ON b.rid = x.rid"
 _CHECKED_IN = (
     "FROM tag t JOIN tagxref x USING(tagid) JOIN event e ON e.objid = x.rid JOIN blob b ON b.rid = x.rid"
     f" WHERE x.tagtype > 0 AND e.type = 'ci' AND b.rid {_PUBLIC} AND t.tagname"
+)
+
+
+_HIDDEN = "(SELECT x.rid FROM tag t JOIN tagxref x USING(tagid) WHERE t.tagname = 'hidden' AND x.tagtype > 0)"
+_HIDDEN_CHECKINS = f"SELECT b.uuid FROM blob b WHERE b.rid IN {_HIDDEN}"
+_VISIBLE_CHECKIN = (
+    f"e.type = 'ci' AND b.rid {_PUBLIC} AND b.rid NOT IN {_HIDDEN} AND (SELECT count(*) FROM plink p"
+    " WHERE p.cid = b.rid AND p.pid NOT IN (SELECT rid FROM private)) < 2"
 )
 
 
@@ -52,7 +61,8 @@ class PublicArtifacts:
     """Everything public at one moment, by reference.
 
     The tip is the check-in of the files. Latest versions of wiki pages and technotes are by name and id, changes of a
-    ticket (oldest first) by its uuid, posts by the hash of their latest edit.
+    ticket (oldest first) by its uuid, posts by the hash of their latest edit, versions of check-ins (newest first) by
+    their hash.
     """
 
     tip: Structured | None
@@ -60,6 +70,7 @@ class PublicArtifacts:
     technotes: Mapping[str, Structured]
     tickets: Mapping[str, Sequence[Structured]]
     posts: Mapping[str, Post]
+    checkins: Mapping[str, str]
 
     @cached_property
     def pages(self) -> Mapping[str, Structured]:
@@ -67,12 +78,13 @@ class PublicArtifacts:
 
     @cached_property
     def digest(self) -> str:
-        """Equal while the same wiki, technotes, tickets and posts are public."""
+        """Equal while the same wiki, technotes, tickets, posts and check-ins are public."""
         return _digest(
             [f"wiki\0{name}\0{item.uuid}" for name, item in sorted(self.wiki.items())]
             + [f"technote\0{name}\0{item.uuid}" for name, item in sorted(self.technotes.items())]
             + [f"ticket\0{uuid}\0{ticket_version(items)}" for uuid, items in sorted(self.tickets.items())]
             + [f"post\0{uuid}\0{post.version}" for uuid, post in sorted(self.posts.items())]
+            + [f"checkin\0{version}" for version in sorted(self.checkins.values())]
         )
 
     def refs(self) -> Iterator[Ref]:
@@ -95,13 +107,14 @@ def _digest(parts: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def read_public(database: sqlite3.Connection, branch: str | None) -> PublicArtifacts:
+def read_public(database: sqlite3.Connection, branch: str | None, history: History) -> PublicArtifacts:
     return PublicArtifacts(
         tip=find_tip(database, branch),
         wiki=_latest(database, "wiki-"),
         technotes=_latest(database, "event-"),
         tickets=_tickets(database),
         posts=_posts(database),
+        checkins=_checkins(database, history) if history else {},
     )
 
 
@@ -146,6 +159,46 @@ def _tickets(database: sqlite3.Connection, ticket: str | None = None) -> Mapping
     return tickets
 
 
+def _checkins(database: sqlite3.Connection, history: History) -> Mapping[str, str]:
+    """Versions of the newest public check-ins, merges of two public ones left out."""
+    found = fetch_rows(
+        database,
+        # Newest first by an index; what is left out is looked up check-in by check-in.
+        f"SELECT b.uuid, e.ecomment, e.euser, e.omtime, e.mtime FROM event e JOIN blob b ON b.rid = e.objid"
+        f" WHERE {_VISIBLE_CHECKIN} ORDER BY e.mtime DESC, e.objid DESC LIMIT ?",
+        # In SQLite -1 is no limit.
+        (-1 if history == "all" else history,),
+    )
+    return {uuid: _checkin_version(uuid, *amended) for uuid, *amended in found}
+
+
+def _checkin_version(uuid: str, comment: str | None, user: str | None, before: float | None, date: float) -> str:
+    """Its hash, unless its comment, user or date was amended."""
+    if comment is None and user is None and before is None:
+        return uuid
+    return _digest((uuid, comment or "", user or "", "" if before is None else repr(date)))
+
+
+def read_checkin(database: sqlite3.Connection, ref: Ref) -> tuple[Ref, str] | None:
+    """A check-in as it is now, with its true version; None where it is not public any more."""
+    found = fetch_rows(
+        database,
+        "SELECT e.objid, e.ecomment, e.euser, e.omtime, e.mtime, coalesce(e.ecomment, e.comment, ''),"
+        " coalesce(e.euser, e.user, ''), coalesce(date(e.mtime), '')"
+        f" FROM event e JOIN blob b ON b.rid = e.objid WHERE {_VISIBLE_CHECKIN} AND b.uuid = ?",
+        (ref.hash,),
+    )
+    if not found:
+        return None
+    rid, *amended, comment, user, date = found[0]
+    # Rows of other parents of a merge are marked as auxiliary.
+    changed = "FROM mlink m JOIN filename f USING(fnid) WHERE m.mid = ? AND NOT m.isaux"
+    files = fetch_rows(database, f"SELECT DISTINCT f.name {changed} ORDER BY f.name LIMIT ?", (rid, MOST_FILES))
+    count = fetch_rows(database, f"SELECT count(DISTINCT f.name) {changed}", (rid,))[0][0]
+    names = [to_text(name.encode()) for (name,) in files]
+    return replace(ref, version=_checkin_version(ref.hash, *amended)), commit_text(comment, user, date, names, count)
+
+
 def _posts(database: sqlite3.Connection) -> Mapping[str, Post]:
     if not has_table(database, "forumpost"):
         return {}
@@ -175,6 +228,7 @@ def withheld(database: sqlite3.Connection, versions: Mapping[str, str]) -> froze
     secret = {uuid for uuid, blob in blobs.items() if blob.private or blob.shunned}
     hidden = {uuid for uuid in versions if uuid in secret or transcripts.get(uuid) in secret}
     hidden |= {uuid for uuid, transcript in transcripts.items() if transcript not in blobs}
+    hidden |= versions.keys() & {uuid for (uuid,) in fetch_rows(database, _HIDDEN_CHECKINS)}
     for uuid in versions.keys() - blobs.keys():
         changes = _tickets(database, uuid).get(uuid, ())
         # Comments are added at the end. Where no beginning of the ticket is what was indexed, one was taken out.

@@ -12,9 +12,9 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from outcrop.core.batches import in_batches
-from outcrop.core.model import Artifact, FileState, Kind, Listing, Ref, Skipped, SkipReason
-from outcrop.core.protocols import Withholding, override
+from outcrop.core.batches import in_batches, slices
+from outcrop.core.model import Artifact, CommitListing, FileState, Kind, Listing, Ref, Skipped, SkipReason
+from outcrop.core.protocols import Historied, Withholding, override
 from outcrop.errors import ArtifactUnreadable, NotARepository
 from outcrop.sources.file_state import refuse_size
 from outcrop.sources.fossil import listing
@@ -43,7 +43,7 @@ _SLICE = 1024
 _PROSE_SUFFIX = ".md"
 
 
-class FossilSource(FileSource, Withholding):
+class FossilSource(FileSource, Withholding, Historied):
     """Implements :class:`outcrop.core.protocols.Source`. Without a branch, the files are of the main branch."""
 
     type = "fossil"
@@ -77,12 +77,12 @@ class FossilSource(FileSource, Withholding):
     @override
     def revision(self, seen: Mapping[str, FileState]) -> str:
         with open_fossil(self._path) as database:
-            return self._revision(read_public(database, self._branch))
+            return self._revision(self._public(database))
 
     @override
     def artifacts(self, seen: Mapping[str, FileState]) -> Listing:
         with open_fossil(self._path) as database:
-            public = read_public(database, self._branch)
+            public = self._public(database)
             files = self._collect(database, public.tip)
         found = files.listing(self._revision(public), self._read_files)
         refs = [*found.refs, *public.refs()]
@@ -95,10 +95,24 @@ class FossilSource(FileSource, Withholding):
         for some in in_batches([(ref, ref.size or 4096) for ref in refs], _SLICE_BYTES, _SLICE):
             with open_fossil(self._path) as database:
                 if public is None and any(map(_is_structured, some)):
-                    public = read_public(database, self._branch)
+                    public = self._public(database)
                 blobs = find_blobs(database, [ref.hash for ref in some])
                 outcomes = [self._read(database, ref, blobs.get(ref.hash), public) for ref in some]
             yield from outcomes
+
+    @override
+    def commits(self, revision: str) -> CommitListing:
+        with open_fossil(self._path) as database:
+            public = self._public(database)
+        return CommitListing([Ref(uuid, Kind.COMMIT, None, version) for uuid, version in public.checkins.items()])
+
+    @override
+    def _read_commits(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
+        for some in slices(refs, _SLICE):
+            with open_fossil(self._path) as database:
+                found = [listing.read_checkin(database, ref) for ref in some]
+            for ref, read in zip(some, found, strict=True):
+                yield Skipped(ref.hash, SkipReason.VANISHED) if read is None else self._selection.to_commit(*read)
 
     @override
     def withheld(self, versions: Mapping[str, str]) -> frozenset[str]:
@@ -113,6 +127,9 @@ class FossilSource(FileSource, Withholding):
     def report_writers(self, kinds: Collection[Kind]) -> list[ReportWriter]:
         with open_fossil(self._path) as database:
             return report_writers(database, kinds)
+
+    def _public(self, database: sqlite3.Connection) -> PublicArtifacts:
+        return read_public(database, self._branch, self._options.history)
 
     def _revision(self, public: PublicArtifacts) -> str:
         rest = hashlib.sha256(f"{public.digest}\n{self._settings}".encode()).hexdigest()[:16]

@@ -39,6 +39,16 @@ class Publication:
             if len(found) == 2 and found[1] == b"blob"
         }
 
+    def ancestors(self, commits: Sequence[str]) -> frozenset[str]:
+        """Those that this commit comes from, itself among them."""
+        if not commits:
+            return frozenset()
+        process = start_git(self.repository, "rev-list", "--ignore-missing", "--stdin", stdin=-1)
+        output, _ = process.communicate("".join(f"{each}\n" for each in [*commits, f"^{self.commit}"]).encode())
+        if process.returncode:
+            return frozenset()
+        return frozenset(commits) - frozenset(output.decode().split())
+
 
 class PublishedRemote:
     """The remote of the repository at ``root``, if it is one, read again whenever HEAD or a remote branch moved."""

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 
-from outcrop.core.model import Artifact, FileState, Listing, Ref, Skipped, SkipReason
-from outcrop.core.protocols import override
+from outcrop.core.model import Artifact, CommitListing, FileState, Listing, Ref, Skipped, SkipReason
+from outcrop.core.protocols import Historied, override
 from outcrop.errors import NotARepository
 from outcrop.sources.file_state import oversize
 from outcrop.sources.folder import FolderSource
 from outcrop.sources.git import commit as git_commit
+from outcrop.sources.git.history import list_history, read_history
 from outcrop.sources.git.snapshot import UNBORN, Snapshot, read_snapshots
 from outcrop.sources.git.working_tree import WorkingFiles
 from outcrop.sources.options import Options
@@ -23,13 +24,14 @@ from outcrop.sources.selection import FileSource
 from outcrop.sources.store_place import checked_store
 from outcrop.sources.watch_paths import WatchPaths, git_watch_paths
 from outcrop.vcs.git import Repository, answer, blob_id, find_commit, missing_objects, read_blobs
+from outcrop.vcs.git_history import shallow_mark
 from outcrop.vcs.git_repository import find_repository
 
 # Artifacts of one request to git: their sizes are known before the first of them is read.
 _SLICE = 1024
 
 
-class GitSource(FileSource):
+class GitSource(FileSource, Historied):
     """Implements :class:`outcrop.core.protocols.Source`.
 
     The source is the whole working tree around ``root``, or one commit (``rev``; of a bare repository that at HEAD).
@@ -109,7 +111,7 @@ class GitSource(FileSource):
             return self._commit_revision(commit)
         snapshots = self._read_snapshots()
         items = WorkingFiles(snapshots, self._options, self._selection).disk_items(seen)
-        return _revision(snapshots, items, self._options.mark)
+        return _revision(snapshots, items, "".join(self._marks()))
 
     @override
     def artifacts(self, seen: Mapping[str, FileState]) -> Listing:
@@ -120,7 +122,16 @@ class GitSource(FileSource):
         snapshots = self._read_snapshots()
         items, files = WorkingFiles(snapshots, self._options, self._selection).collect(seen)
         self._from_disk = frozenset(state.hash for state in files.states.values())
-        return files.listing(_revision(snapshots, items, self._options.mark), self._read_files)
+        return files.listing(_revision(snapshots, items, "".join(self._marks())), self._read_files)
+
+    @override
+    def commits(self, revision: str) -> CommitListing:
+        commit = revision.partition("+")[0]
+        return CommitListing() if commit == UNBORN else list_history(self._repository, commit, self._options.history)
+
+    @override
+    def _read_commits(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
+        return read_history(self._repository, refs, self._selection)
 
     @override
     def _read_files(self, refs: Sequence[Ref]) -> Iterator[Artifact | Skipped]:
@@ -175,9 +186,13 @@ class GitSource(FileSource):
             return frozenset()
         return self._from_disk | (missing_objects(repository, commit) if commit != UNBORN else frozenset())
 
+    def _marks(self) -> tuple[str, str]:
+        """What beside commit and files decides what is listed: settings, and how much history a shallow clone has."""
+        return self._options.mark, shallow_mark(self._repository) if self._options.history else ""
+
     def _commit_revision(self, commit: str) -> str:
-        mark = self._options.mark
-        return f"{commit}+{mark[:8]}" if mark else commit
+        mark = "".join(each[:8] for each in self._marks())
+        return f"{commit}+{mark}" if mark else commit
 
     def _fixed_commit(self) -> str | None:
         if self._commit is not None or not self._repository.bare:

@@ -17,7 +17,7 @@ from outcrop.text import terms
 from outcrop.vcs.fossil_lock import begin_when_idle
 
 # Version of schema.sql. An older database is upgraded by the scripts in ``MIGRATIONS``.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 # From version N to N + 1: the SQL that does it.
 MIGRATIONS: dict[int, str] = {
@@ -31,6 +31,11 @@ CREATE TABLE fx_vec_project(
   paths TEXT NOT NULL DEFAULT '', revision TEXT NOT NULL, model TEXT NOT NULL, dim INTEGER NOT NULL,
   imported REAL NOT NULL
 ) WITHOUT ROWID;
+""",
+    2: """
+CREATE VIRTUAL TABLE fx_vec_commit_terms USING fts5(
+  name, path, body, tokenize = 'porter unicode61 remove_diacritics 0'
+);
 """,
 }
 

@@ -192,11 +192,12 @@ class DatabaseFile:
     def _rebuild_keywords(self) -> None:
         """Make the keyword index anew, after ``terms.VERSION`` moved: beside the old one, which answers meanwhile."""
         with self.changing() as database:
-            table = keywords.create_next(database)
+            keywords.create_next(database)
         with self.reading() as database:
             for batch in keywords.batches_of_chunks(database):
                 with self.changing():
-                    keywords.insert(database, batch, table)
+                    for table, rows in batch.items():
+                        keywords.insert(database, rows, f"{table}_next")
         with self.changing() as database:
             keywords.use_next(database)
             connection.set_meta(database, "terms", str(terms.VERSION))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from outcrop.core.model import Filter
+from outcrop.core.model import Filter, Kind
 from outcrop.core.rows import IMPORTED
 from outcrop.stores.sqlite.connection import meta, moment
 from outcrop.text.globs import path_matcher
@@ -20,6 +20,17 @@ EVERYWHERE = "*"
 
 # Filters whose chunks are cached: a person's choices on a page; each costs 8 bytes a chunk.
 MAX_CACHED = 16
+
+
+def of_groups(wanted: Filter) -> dict[bool, Filter]:
+    """What a filter selects of the passages (False) and of the commits (True), which are stored and scored apart."""
+    found: dict[bool, Filter] = {}
+    others = tuple(kind for kind in wanted.kinds if kind is not Kind.COMMIT)
+    if others or not wanted.kinds:
+        found[False] = replace(wanted, kinds=others, commits=False)
+    if Kind.COMMIT in wanted.kinds or (wanted.commits and not wanted.kinds):
+        found[True] = replace(wanted, kinds=(Kind.COMMIT,), commits=True)
+    return found
 
 
 class FilterCache:
@@ -34,7 +45,10 @@ class FilterCache:
         self._cached: dict[Filter, Ids | None] = {}
 
     def select(self, database: sqlite3.Connection, wanted: Filter) -> Ids | None:
-        """Ids of the chunks that the view and the filter select, ascending; None when that is every chunk."""
+        """Ids of the chunks that the view and the filter select, ascending.
+
+        None when that is every chunk; of a filter of :func:`of_groups`, when it is every chunk of its group.
+        """
         now = moment(database)
         if now != self._moment or (wanted not in self._cached and len(self._cached) == MAX_CACHED):
             self._moment, self._cached = now, {}
@@ -45,17 +59,24 @@ class FilterCache:
 
 def _select(database: sqlite3.Connection, worktree: str, wanted: Filter) -> Ids | None:
     imported = wanted.imported or database.execute("SELECT 1 FROM fx_vec_project LIMIT 1").fetchone() is None
-    if wanted.kinds:
+    of_commits = wanted.kinds == (Kind.COMMIT,)
+    if of_commits:
+        wanted = replace(wanted, kinds=())
+    elif wanted.kinds:
+        wanted = replace(wanted, commits=Kind.COMMIT in wanted.kinds)
         question = "SELECT DISTINCT kind FROM fx_vec_member WHERE worktree IN (?, ?)"
-        if {row[0] for row in database.execute(question, (worktree, EVERYWHERE))} <= set(wanted.kinds):
+        if {row[0] for row in database.execute(question, (worktree, EVERYWHERE))} - {Kind.COMMIT} <= set(wanted.kinds):
             # The filter of a user who may see some kinds, in an index that holds no others.
             wanted = replace(wanted, kinds=())
-    if imported and replace(wanted, imported=True) == Filter() and _is_only_view(database, worktree):
+    if imported and replace(wanted, imported=True, commits=True) == Filter() and _is_only_view(database, worktree):
         return None
     conditions, values = ["m.worktree IN (?, ?)"], [worktree, EVERYWHERE]
     if not imported:
         conditions.append("m.builder <> ?")
         values.append(IMPORTED)
+    if of_commits or not wanted.commits:
+        conditions.append(f"m.kind {'=' if of_commits else '<>'} ?")
+        values.append(Kind.COMMIT)
     for column, names in (
         ("corpus", wanted.corpora),
         ("kind", wanted.kinds),

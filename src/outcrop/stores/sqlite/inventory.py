@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from outcrop.core.model import Collection, Kind, Part, Space
 from outcrop.core.reports import CollectionStatus, SpaceStatus
 from outcrop.core.rows import ArtifactKey, InventoryRow
+from outcrop.stores.sqlite import keywords
 from outcrop.stores.sqlite.filters import EVERYWHERE
 
 # Kinds whose text is inside a structured artifact, so that no size is known of them.
-_STRUCTURED = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM})
+_STRUCTURED = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM, Kind.COMMIT})
 
 # A stored vector is float32.
 NUMBER_BYTES = 4
@@ -210,7 +211,10 @@ def payload(database: sqlite3.Connection) -> int:
     (stored,) = database.execute(
         "SELECT (SELECT total(length(CAST(text AS BLOB))) FROM fx_vec_chunk)"
         " + (SELECT total(length(v)) FROM fx_vec_embedding)"
-        " + (SELECT total(length(block)) FROM fx_vec_terms_data)"
-        " + (SELECT total(length(c0) + length(c1) + length(c2)) FROM fx_vec_terms_content)"
+        + "".join(
+            f" + (SELECT total(length(block)) FROM {table}_data)"
+            f" + (SELECT total(length(c0) + length(c1) + length(c2)) FROM {table}_content)"
+            for table in keywords.TABLES
+        )
     ).fetchone()
     return int(stored)

@@ -1,4 +1,7 @@
-"""The keyword index: an FTS5 table with a row for each chunk."""
+"""The keyword index: an FTS5 table with a row for each chunk, and one for commits alone.
+
+Apart, commits change neither the scores nor the speed of a question about the rest.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,8 @@ Lengths = npt.NDArray[np.int64]
 TermRow = tuple[int, str, str, str]
 
 TABLE = "fx_vec_terms"
+COMMIT_TABLE = "fx_vec_commit_terms"
+TABLES = (TABLE, COMMIT_TABLE)
 
 # What a term counts for in a chunk's name, its paths and its text (BM25 column weights).
 COLUMN_WEIGHTS = (2.0, 3.0, 1.0)
@@ -48,12 +53,17 @@ def terms_of(text: str) -> str:
     return " ".join(terms.words(text))
 
 
-def insert(database: sqlite3.Connection, rows: Iterable[TermRow], table: str = TABLE) -> None:
+def table_of(kind: Kind) -> str:
+    return COMMIT_TABLE if kind is Kind.COMMIT else TABLE
+
+
+def insert(database: sqlite3.Connection, rows: Iterable[TermRow], table: str) -> None:
     database.executemany(f"INSERT INTO {table}(rowid, name, path, body) VALUES (?, ?, ?, ?)", rows)
 
 
 def delete(database: sqlite3.Connection, ids: Sequence[int]) -> None:
-    database.executemany(f"DELETE FROM {TABLE} WHERE rowid = ?", ((chunk_id,) for chunk_id in ids))
+    for table in TABLES:
+        database.executemany(f"DELETE FROM {table} WHERE rowid = ?", ((chunk_id,) for chunk_id in ids))
 
 
 def set_paths(database: sqlite3.Connection, project: str, artifact: str, paths: str) -> None:
@@ -64,47 +74,55 @@ def set_paths(database: sqlite3.Connection, project: str, artifact: str, paths: 
 
 
 def clear(database: sqlite3.Connection) -> None:
-    """Remove every row; the table is made anew, since deleting row by row reads and splits every text again."""
-    database.execute(f"DROP TABLE {TABLE}")
-    database.execute(create_statement(TABLE))
+    """Remove every row; the tables are made anew, since deleting row by row reads and splits every text again."""
+    for table in TABLES:
+        database.execute(f"DROP TABLE {table}")
+        database.execute(create_statement(table))
 
 
-def create_next(database: sqlite3.Connection) -> str:
-    """Make an empty table that is to take the index's place; returns its name."""
-    name = f"{TABLE}_next"
-    database.execute(f"DROP TABLE IF EXISTS {name}")
-    database.execute(create_statement(TABLE).replace(TABLE, name, 1))
-    return name
+def create_next(database: sqlite3.Connection) -> None:
+    """Make empty tables (``…_next``) that are to take the index's place."""
+    for table in TABLES:
+        database.execute(f"DROP TABLE IF EXISTS {table}_next")
+        database.execute(create_statement(table).replace(table, f"{table}_next", 1))
 
 
 def use_next(database: sqlite3.Connection) -> None:
-    """Put the table that :func:`create_next` made in the index's place."""
-    database.execute(f"DROP TABLE {TABLE}")
-    database.execute(f"ALTER TABLE {TABLE}_next RENAME TO {TABLE}")
+    """Put the tables that :func:`create_next` made in the index's place."""
+    for table in TABLES:
+        database.execute(f"DROP TABLE {table}")
+        database.execute(f"ALTER TABLE {table}_next RENAME TO {table}")
 
 
-def batches_of_chunks(database: sqlite3.Connection) -> Iterator[Sequence[TermRow]]:
-    """What the index should hold, by chunk id; other statements may run between two batches."""
+def batches_of_chunks(database: sqlite3.Connection) -> Iterator[Mapping[str, Sequence[TermRow]]]:
+    """What the index should hold, by table and chunk id; other statements may run between two batches."""
     last = 0
     while stored := database.execute(
-        "SELECT c.id, c.name, coalesce(a.paths, c.path, ''), c.text FROM fx_vec_chunk c"
+        "SELECT c.id, c.kind, c.name, coalesce(a.paths, c.path, ''), c.text FROM fx_vec_chunk c"
         " LEFT JOIN fx_vec_artifact a ON a.project = c.project AND a.hash = c.hash"
         " WHERE c.id > ? ORDER BY c.id LIMIT ?",
         (last, REBUILD_BATCH),
     ).fetchall():
         last = stored[-1][0]
-        yield [(chunk_id, *(terms_of(text or "") for text in texts)) for chunk_id, *texts in stored]
+        batch: dict[str, list[TermRow]] = {table: [] for table in TABLES}
+        for chunk_id, kind, name, paths, text in stored:
+            batch[table_of(Kind(kind))].append((chunk_id, terms_of(name or ""), terms_of(paths), terms_of(text)))
+        yield batch
 
 
 def matches(
-    database: sqlite3.Connection, words: Sequence[str], limit: int, visible: frozenset[int] | None
+    database: sqlite3.Connection,
+    words: Sequence[str],
+    limit: int,
+    visible: frozenset[int] | None,
+    table: str = TABLE,
 ) -> list[tuple[int, float]]:
     """Chunks that hold any of the words, with their BM25 scores (higher is better), best first, ties by id.
 
     Of the chunks in ``visible`` only, where it is not None.
     """
     rows = database.execute(
-        f"SELECT rowid, -bm25({TABLE}, ?, ?, ?) AS score FROM {TABLE} WHERE {TABLE} MATCH ?"
+        f"SELECT rowid, -bm25({table}, ?, ?, ?) AS score FROM {table} WHERE {table} MATCH ?"
         " ORDER BY score DESC, rowid LIMIT ?",
         # In SQLite -1 is no limit.
         (*COLUMN_WEIGHTS, " OR ".join(f'"{word}"' for word in words[:MAX_TERMS]), limit if visible is None else -1),
@@ -114,16 +132,17 @@ def matches(
 
 
 class LengthCache:
-    """How many terms each chunk has, cached while the database does not change; 16 bytes a chunk."""
+    """How many terms each chunk of a table has, cached while the database does not change; 16 bytes a chunk."""
 
-    def __init__(self) -> None:
+    def __init__(self, table: str) -> None:
+        self.table = table
         self._cached: tuple[str, Ids, Lengths] | None = None
 
     def read(self, database: sqlite3.Connection) -> tuple[Ids, Lengths]:
         """Ids of the chunks, ascending, and their numbers of terms."""
         now, cached = moment(database), self._cached
         if cached is None or cached[0] != now:
-            rows = database.execute(f"SELECT id, sz FROM {TABLE}_docsize ORDER BY id").fetchall()
+            rows = database.execute(f"SELECT id, sz FROM {self.table}_docsize ORDER BY id").fetchall()
             ids = np.fromiter((row[0] for row in rows), np.int64, len(rows))
             lengths = _varints([row[1] for row in rows]).reshape(len(rows), -1).sum(axis=1) if rows else ids
             self._cached = cached = now, ids, lengths
@@ -138,16 +157,17 @@ def matches_among(
     FTS5 counts every row. Its score of one word gives how often that word is in a chunk, and with this and the chunk's
     length BM25 is computed again.
     """
+    table = cache.table
     ids, lengths = cache.read(database)
     visible = np.intersect1d(visible, ids, assume_unique=True)
     lengths = lengths[np.searchsorted(ids, visible)]
     if not lengths.any():
         return []
-    (averages,) = database.execute(f"SELECT block FROM {TABLE}_data WHERE id = 1").fetchone()
+    (averages,) = database.execute(f"SELECT block FROM {table}_data WHERE id = 1").fetchone()
     rows, *totals = _varints([averages])
     # What a term's frequency is weighed against, as FTS5 has it and as it is among the visible chunks.
     before, after = (_K1 * (1 - _B + _B * lengths / mean) for mean in (sum(totals) / rows, lengths.mean()))
-    question = f"SELECT rowid, -bm25({TABLE}, ?, ?, ?) FROM {TABLE} WHERE {TABLE} MATCH ?"
+    question = f"SELECT rowid, -bm25({table}, ?, ?, ?) FROM {table} WHERE {table} MATCH ?"
     scores = np.zeros(len(visible))
     for word in words[:MAX_TERMS]:
         found = np.fromiter(database.execute(question, (*COLUMN_WEIGHTS, f'"{word}"')), _SCORED)
@@ -196,10 +216,19 @@ def defining(database: sqlite3.Connection, name: str) -> list[int]:
 
 
 def unknown(database: sqlite3.Connection, worktree: str, words: Sequence[str], kinds: Sequence[Kind]) -> frozenset[str]:
-    """Those words that no chunk of a view and of these kinds (none named: any) holds in any form."""
-    visible, values = _is_visible(f"{TABLE}.rowid", worktree, kinds)
-    question = f"SELECT 1 FROM {TABLE} WHERE {TABLE} MATCH ? AND {visible} LIMIT 1"
-    return frozenset(word for word in words if database.execute(question, (f'"{word}"', *values)).fetchone() is None)
+    """Those words that no chunk of a view and of these kinds (none named: any but commits) holds in any form."""
+    left = frozenset(words)
+    for table in TABLES if Kind.COMMIT in kinds else (TABLE,):
+        visible, values = _is_visible(f"{table}.rowid", worktree, kinds)
+        question = f"SELECT 1 FROM {table} WHERE {table} MATCH ? AND {visible} LIMIT 1"
+        left = frozenset(word for word in left if database.execute(question, (f'"{word}"', *values)).fetchone() is None)
+    return left
+
+
+def ids(database: sqlite3.Connection, table: str) -> Ids:
+    """The chunks in a table, ascending."""
+    rows = database.execute(f"SELECT id FROM {table}_docsize ORDER BY id")
+    return np.fromiter((row[0] for row in rows), np.int64)
 
 
 def stems(database: sqlite3.Connection, beginning: str) -> Mapping[str, int]:
@@ -212,7 +241,7 @@ def stems(database: sqlite3.Connection, beginning: str) -> Mapping[str, int]:
 
 
 def forms(database: sqlite3.Connection, worktree: str, stem: str, kinds: Sequence[Kind]) -> frozenset[str]:
-    """Words of a stem, as the first chunks of a view and of these kinds (none named: any) have them."""
+    """Words of a stem, as the first chunks of a view and of these kinds (none named: any) have them, commits aside."""
     _attach_vocabulary(database, "instance")
     visible, values = _is_visible("doc", worktree, kinds)
     rows = database.execute(

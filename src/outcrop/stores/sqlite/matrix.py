@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from outcrop.core.protocols import Matrix, Vector
 from outcrop.core.vectors import stack
 from outcrop.errors import FormatError, StoreDamaged
 from outcrop.stores import scan
+from outcrop.stores.sqlite import keywords
 from outcrop.stores.sqlite.connection import moment
 from outcrop.stores.sqlite.filters import Ids
 
@@ -21,54 +23,76 @@ from outcrop.stores.sqlite.filters import Ids
 BATCH = 512
 
 
+class _Group(NamedTuple):
+    """Chunk ids, ascending, and a matrix with a row for each."""
+
+    ids: Ids
+    matrix: Matrix
+
+
 class VectorCache:
-    """A space's vectors, cached while the database does not change.
+    """A space's vectors, cached while the database does not change, those of commits apart from the others.
 
     A command asks one question and ends: every block is scored as it comes from SQLite and then dropped, which takes
-    less time and a tenth of the memory. From the second question on the matrix is kept.
+    less time and a tenth of the memory; the scores are kept, since the question may be asked of both groups. From the
+    second question on the matrices are kept.
     """
 
     def __init__(self) -> None:
-        self._asked_before = False
+        self._asked: Vector | None = None
+        self._scored: tuple[Ids, Vector] | None = None
         self._key: tuple[str, Space] | None = None
         self._ids: Ids | None = None
-        self._matrix: Matrix | None = None
+        self._groups: tuple[_Group, _Group] | None = None
 
     def nearest(
-        self, database: sqlite3.Connection, space: Space, query: Vector, k: int, visible: Ids | None
+        self,
+        database: sqlite3.Connection,
+        space: Space,
+        query: Vector,
+        k: int,
+        visible: Ids | None,
+        of_commits: bool,
     ) -> tuple[Ids, Vector]:
-        """The ``k`` chunks of a space nearest to a query, exactly.
+        """The ``k`` chunks of a space nearest to a query, exactly, among the commits or among the others.
 
         Args:
             database: Inside a transaction, so that it does not change meanwhile.
             query: float32 ``[dim]``, L2-normalised.
-            visible: Ascending ids of the chunks to choose from; None for all.
+            visible: Ascending ids of the chunks to choose from; None for the whole group.
 
         Returns:
             Chunk ids int64 ``[m]`` and dot products float32 ``[m]``, best first, ties by id. The same bits either way.
         """
         self._drop_if_changed(database, space)
-        if self._matrix is None and not self._asked_before:
-            self._asked_before = True
-            self._ids, scores = _score(database, space, query)
-            best, top = scan.select(scores, k, None if visible is None else _rows_of(self._ids, visible))
-            return self._ids[best], top
-        if self._ids is None or self._matrix is None:
-            self._ids, self._matrix = _load(database, space)
-        rows = None if visible is None else _rows_of(self._ids, visible)
-        best, top = scan.top_k(self._matrix, query, k, rows)
-        return self._ids[best], top
+        if self._asked is None:
+            self._asked, self._scored = query, _score(database, space, query)
+            self._ids = self._scored[0]
+        if self._groups is None and self._scored is not None and np.array_equal(self._asked, query):
+            ids, scores = self._scored
+            rows = _rows_of(ids, visible) if visible is not None else _rows_of_group(database, ids, of_commits)
+            best, top = scan.select(scores, k, rows)
+            return ids[best], top
+        if self._groups is None:
+            self._scored = None
+            self._ids, self._groups = _load(database, space)
+        group = self._groups[of_commits]
+        best, top = scan.top_k(group.matrix, query, k, None if visible is None else _rows_of(group.ids, visible))
+        return group.ids[best], top
 
     def vectors(self, database: sqlite3.Connection, space: Space, ids: Sequence[int]) -> Mapping[int, Vector]:
         """Vectors of single chunks, float32 ``[dim]`` each, where there are any."""
         self._drop_if_changed(database, space)
         wanted = np.array(sorted(set(ids)), np.int64)
-        if self._ids is not None and self._matrix is not None:
-            rows = _rows_of(self._ids, wanted)
-            return dict(zip(self._ids[rows].tolist(), self._matrix[rows], strict=True))
+        if self._groups is not None:
+            found: dict[int, Vector] = {}
+            for group in self._groups:
+                rows = _rows_of(group.ids, wanted)
+                found |= zip(group.ids[rows].tolist(), group.matrix[rows], strict=True)
+            return found
         question = "SELECT chunk_id, v FROM fx_vec_embedding WHERE chunk_id = ? AND model = ?"
-        found = [row for one in wanted.tolist() for row in database.execute(question, (one, space.model))]
-        return {row[0]: _block([row], space)[0] for row in found}
+        stored = [row for one in wanted.tolist() for row in database.execute(question, (one, space.model))]
+        return {row[0]: _block([row], space)[0] for row in stored}
 
     def count(self, database: sqlite3.Connection, space: Space, visible: Ids | None) -> int:
         self._drop_if_changed(database, space)
@@ -84,7 +108,7 @@ class VectorCache:
     def _drop_if_changed(self, database: sqlite3.Connection, space: Space) -> None:
         key = (moment(database), space)
         if key != self._key:
-            self._key, self._ids, self._matrix = key, None, None
+            self._key, self._ids, self._scored, self._groups = key, None, None, None
 
 
 def _rows_of(ids: Ids, visible: Ids) -> Ids:
@@ -115,13 +139,28 @@ def _score(database: sqlite3.Connection, space: Space, query: Vector) -> tuple[I
     return unordered[order], np.concatenate(scores)[order]
 
 
-def _load(database: sqlite3.Connection, space: Space) -> tuple[Ids, Matrix]:
-    """Chunk ids, ascending, and the matrix with a row for each."""
+def _rows_of_group(database: sqlite3.Connection, ids: Ids, of_commits: bool) -> Ids | None:
+    """Positions in ``ids`` of the commits, or of the others; None for all."""
+    commits = _rows_of(ids, keywords.ids(database, keywords.COMMIT_TABLE))
+    if of_commits:
+        return commits
+    return np.delete(np.arange(len(ids), dtype=np.int64), commits) if len(commits) else None
+
+
+def _load(database: sqlite3.Connection, space: Space) -> tuple[Ids, tuple[_Group, _Group]]:
+    """Every chunk id, ascending, and the others and the commits, each with a matrix that has a row for each."""
     ids = _ids(database, space)
-    matrix = np.empty((len(ids), space.dim), np.float32)
+    commits = _rows_of(ids, keywords.ids(database, keywords.COMMIT_TABLE))
+    is_commit = np.zeros(len(ids), bool)
+    is_commit[commits] = True
+    groups = tuple(
+        _Group(some, np.empty((len(some), space.dim), np.float32)) for some in (ids[~is_commit], ids[is_commit])
+    )
     for block_ids, block in _blocks(database, space):
-        matrix[np.searchsorted(ids, block_ids)] = block
-    return ids, matrix
+        chosen = is_commit[np.searchsorted(ids, block_ids)]
+        for group, rows in zip(groups, (~chosen, chosen), strict=True):
+            group.matrix[np.searchsorted(group.ids, np.asarray(block_ids)[rows])] = block[rows]
+    return ids, (groups[0], groups[1])
 
 
 def _blocks(database: sqlite3.Connection, space: Space) -> Iterator[tuple[list[int], Matrix]]:

@@ -1,4 +1,4 @@
--- Version 2. fx_vec_chunk, fx_vec_embedding and fx_vec_state are read by other tools: their names and columns stay.
+-- Version 3. fx_vec_chunk, fx_vec_embedding and fx_vec_state are read by other tools: their names and columns stay.
 -- docs/formats.md explains every column.
 CREATE TABLE fx_vec_meta(
   key TEXT PRIMARY KEY,
@@ -118,3 +118,8 @@ CREATE TABLE fx_vec_project(
 
 -- Terms come split and folded from terms.py; porter takes the English endings off, on both sides.
 CREATE VIRTUAL TABLE fx_vec_terms USING fts5(name, path, body, tokenize = 'porter unicode61 remove_diacritics 0');
+
+-- The same for commits: apart, so that they change no statistics of the others.
+CREATE VIRTUAL TABLE fx_vec_commit_terms USING fts5(
+  name, path, body, tokenize = 'porter unicode61 remove_diacritics 0'
+);

@@ -35,7 +35,7 @@ class SqliteStore(ProjectTables):
         self.worktree = worktree
         self._reading = self.file.reading
         self._vectors, self._filters = VectorCache(), filters.FilterCache(worktree)
-        self._lengths = keywords.LengthCache()
+        self._lengths = [keywords.LengthCache(table) for table in keywords.TABLES]
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
@@ -67,7 +67,7 @@ class SqliteStore(ProjectTables):
     def close(self) -> None:
         self.file.close()
         self._vectors, self._filters = VectorCache(), filters.FilterCache(self.worktree)
-        self._lengths = keywords.LengthCache()
+        self._lengths = [keywords.LengthCache(table) for table in keywords.TABLES]
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -201,7 +201,11 @@ class SqliteStore(ProjectTables):
     def _view(self, where: Filter) -> Iterator[tuple[sqlite3.Connection, filters.Ids | None]]:
         """One moment of the database, and the ids of the chunks that a filter selects; None for all."""
         with self.file.snapshot() as database:
-            yield database, self._filters.select(database, where)
+            visible = self._filters.select(database, where)
+            groups = filters.of_groups(where)
+            if visible is None and len(groups) == 1:
+                visible = keywords.ids(database, keywords.TABLES[True in groups])
+            yield database, visible
 
     @override
     def state(self) -> rows.State | None:
@@ -311,6 +315,12 @@ class SqliteStore(ProjectTables):
             (chunks,) = database.execute("SELECT count(*) FROM fx_vec_chunk").fetchone()
             return embedded, chunks
 
+    def _groups(self, where: Filter) -> Iterator[tuple[bool, sqlite3.Connection, filters.Ids | None]]:
+        """Whether it is that of the commits, and the ids that a filter selects in each group; None for all of it."""
+        with self.file.snapshot() as database:
+            for of_commits, wanted in filters.of_groups(where).items():
+                yield of_commits, database, self._filters.select(database, wanted)
+
     @override
     def names(self) -> rows.Names:
         with self._reading() as database:
@@ -324,31 +334,35 @@ class SqliteStore(ProjectTables):
 
     @override
     def nearest(self, query: Vector, k: int, where: Filter) -> Sequence[rows.ScoredChunk]:
-        with self._view(where) as (database, visible):
+        found: list[rows.ScoredChunk] = []
+        for of_commits, database, visible in self._groups(where):
             state = self.state()
-            if state is None:
-                return []
-            ids, scores = self._vectors.nearest(database, state.space, query, k, visible)
-        return list(map(rows.ScoredChunk, ids.tolist(), scores.tolist()))
+            if state is not None:
+                ids, scores = self._vectors.nearest(database, state.space, query, k, visible, of_commits)
+                found += map(rows.ScoredChunk, ids.tolist(), scores.tolist())
+        return _best(found, k)
 
     @override
     def keyword(self, terms: Sequence[str], k: int, where: Filter) -> Sequence[rows.ScoredChunk]:
-        if not terms:
-            return []
-        with self._view(where) as (database, visible):
+        found: list[rows.ScoredChunk] = []
+        for of_commits, database, visible in self._groups(where) if terms else ():
+            cache = self._lengths[of_commits]
             if where.kinds and visible is not None:
                 # A reader of some kinds learns nothing of the others, not even from the order.
-                found = keywords.matches_among(database, terms, k, visible, self._lengths)
+                scored = keywords.matches_among(database, terms, k, visible, cache)
             else:
-                found = keywords.matches(database, terms, k, _as_set(visible))
-            return [rows.ScoredChunk(*row) for row in found]
+                scored = keywords.matches(database, terms, k, _as_set(visible), cache.table)
+            found += (rows.ScoredChunk(*row) for row in scored)
+        return _best(found, k)
 
     @override
     def defining(self, name: str, k: int, where: Filter) -> Sequence[int]:
-        with self._view(where) as (database, visible):
-            chosen = _as_set(visible)
-            found = keywords.defining(database, name)
-            return [chunk_id for chunk_id in found if chosen is None or chunk_id in chosen][:k]
+        for of_commits, database, visible in self._groups(where):
+            if not of_commits:
+                chosen = _as_set(visible)
+                found = keywords.defining(database, name)
+                return [chunk_id for chunk_id in found if chosen is None or chunk_id in chosen][:k]
+        return []
 
     @override
     def unknown(self, words: Sequence[str], kinds: Sequence[Kind] = ()) -> frozenset[str]:
@@ -426,3 +440,7 @@ class SqliteStore(ProjectTables):
 
 def _as_set(visible: filters.Ids | None) -> frozenset[int] | None:
     return None if visible is None else frozenset(visible.tolist())
+
+
+def _best(found: list[rows.ScoredChunk], k: int) -> Sequence[rows.ScoredChunk]:
+    return sorted(found, key=lambda item: (-item.score, item.id))[:k]

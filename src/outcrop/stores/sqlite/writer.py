@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from outcrop.core.model import Part, Space
@@ -35,13 +35,13 @@ class Prepared:
 
     Attributes:
         project: Whose they are; empty for this source.
-        terms: The terms of each chunk's name, paths and text.
+        terms: By keyword table, the places in ``chunks`` and the terms of each name, paths and text.
     """
 
     project: str
     entries: Sequence[Entry]
     chunks: Sequence[tuple[object, ...]]
-    terms: Sequence[tuple[str, str, str]]
+    terms: Mapping[str, Sequence[tuple[int, tuple[str, str, str]]]]
 
 
 def batches(entries: Sequence[Entry], most: int | None) -> Iterator[Sequence[Entry]]:
@@ -60,7 +60,7 @@ def batches(entries: Sequence[Entry], most: int | None) -> Iterator[Sequence[Ent
 def prepare(entries: Sequence[Entry], project: str = "") -> Prepared:
     """Turn artifacts into rows; this is where most of the time goes."""
     chunks: list[tuple[object, ...]] = []
-    words: list[tuple[str, str, str]] = []
+    words: dict[str, list[tuple[int, tuple[str, str, str]]]] = {table: [] for table in keywords.TABLES}
     for entry in entries:
         ref = entry.ref
         path_terms = keywords.terms_of(ref.path or "")
@@ -88,8 +88,9 @@ def prepare(entries: Sequence[Entry], project: str = "") -> Prepared:
                 uri,
                 transcript,
             )
+            terms = (keywords.terms_of(chunk.name or ""), path_terms, keywords.terms_of(chunk.text))
+            words[keywords.table_of(ref.kind)].append((len(chunks), terms))
             chunks.append(columns)
-            words.append((keywords.terms_of(chunk.name or ""), path_terms, keywords.terms_of(chunk.text)))
     return Prepared(project, entries, chunks, words)
 
 
@@ -108,7 +109,8 @@ def insert(database: sqlite3.Connection, prepared: Prepared) -> Written:
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         ((prepared.project, *_artifact(entry)) for entry in prepared.entries),
     )
-    keywords.insert(database, ((chunk_id, *row) for chunk_id, row in enumerate(prepared.terms, first)))
+    for table, rows in prepared.terms.items():
+        keywords.insert(database, ((first + place, *row) for place, row in rows), table)
     database.executemany(
         f"INSERT INTO fx_vec_chunk({_CHUNK_COLUMNS}) VALUES ({', '.join('?' * 18)})",
         ((chunk_id, *row) for chunk_id, row in enumerate(prepared.chunks, first)),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from outcrop.config.settings import DEFAULT, NAMES, Settings
-from outcrop.core.model import Skipped
+from outcrop.core.model import Kind, Skipped
 from outcrop.core.reports import BuildReport, CollectionStatus, Plan, Status, Watcher
 from outcrop.surfaces.cli.terminal import Paint
 from outcrop.surfaces.render import columns, counted, duration, harmless_line, size
@@ -23,12 +23,12 @@ def build_lines(report: BuildReport, *, verbose: bool) -> Iterator[str]:
     artifacts = report.added + report.unchanged
     if not (report.added or report.removed or report.embedded):
         yield (
-            f"up to date: {counted(artifacts, 'artifact')}, {counted(report.chunks, 'chunk')} "
+            f"up to date: {counted(artifacts, 'artifact')}{_commits(report)}, {counted(report.chunks, 'chunk')} "
             f"({duration(report.seconds)})"
         )
     else:
         yield (
-            f"indexed {counted(artifacts, 'artifact')}: {report.added:,} new or changed, "
+            f"indexed {counted(artifacts, 'artifact')}{_commits(report)}: {report.added:,} new or changed, "
             f"{report.unchanged:,} unchanged, {report.removed:,} removed"
         )
         rate = f", {report.embedded / report.seconds:,.0f}/s" if report.embedded and report.seconds > 0 else ""
@@ -44,12 +44,21 @@ def build_lines(report: BuildReport, *, verbose: bool) -> Iterator[str]:
     yield from _skip_summary(report.skipped, verbose=verbose, how="outcrop index --verbose")
 
 
+def _commits(report: BuildReport | Plan) -> str:
+    """`` (2,000 commits)``; empty without any."""
+    note = f"; {report.history}" if report.history else ""
+    return f" ({counted(report.commits, 'commit')}{note})" if report.commits else ""
+
+
 def plan_lines(plan: Plan) -> Iterator[str]:
     for ref in plan.artifacts:
+        if ref.kind is Kind.COMMIT:
+            # Only their number is of interest.
+            continue
         yield f"{ref.kind:<11}  {harmless_line(ref.path) if ref.path is not None else ref.hash}"
     if plan.artifacts:
         yield ""
-    yield f"{counted(len(plan.artifacts), 'artifact')} to index, {plan.new:,} of them new or changed"
+    yield f"{counted(len(plan.artifacts), 'artifact')}{_commits(plan)} to index, {plan.new:,} of them new or changed"
     yield (
         f"{counted(plan.texts, 'passage')} of {counted(plan.characters, 'character')} to embed by {plan.space}, "
         f"{HERE if plan.address is None else f'sent to {harmless_line(plan.address)}'}"

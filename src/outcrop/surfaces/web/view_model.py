@@ -13,6 +13,8 @@ from outcrop.app.warm_index import WarmIndex
 from outcrop.core.model import Answer, Filter, Kind, Mode, Stale
 from outcrop.core.rows import Names
 from outcrop.errors import StoreError, UnknownKind
+from outcrop.indexing.ingest import list_all
+from outcrop.search.parse import asks_for_change
 from outcrop.search.query import resolve
 from outcrop.stores.sqlite import inventory
 from outcrop.stores.sqlite.connection import moment
@@ -145,10 +147,13 @@ class Site:
             names = Names(frozenset(facets.corpora), frozenset(visible), frozenset(facets.projects))
             resolve(Filter(corpora=arguments.corpus, projects=arguments.project), names, self.project)
         else:
-            listed = {ref.kind for ref in self.index.source.artifacts({}).refs}
+            listed = {ref.kind for ref in list_all(self.index.source, {}).refs}
             visible = [kind for kind in Kind if kind in listed and reader.may_see(kind)]
         for name in arguments.kind:
             # A kind that the reader may not see is refused like one that does not exist.
             if name not in visible:
                 raise UnknownKind(f"no kind {str(name)!r} in this index", f"There is: {', '.join(visible) or 'none'}")
-        return arguments.kind or tuple(visible)
+        if arguments.kind:
+            return arguments.kind
+        with_commits = asks_for_change(arguments.query)
+        return tuple(kind for kind in visible if with_commits or kind is not Kind.COMMIT)

@@ -17,6 +17,7 @@ from outcrop.core.protocols import Source, VectorStore
 from outcrop.core.reports import SyncReport
 from outcrop.core.rows import TransferCounts
 from outcrop.errors import IndexMissing, SourceError, SpaceMismatch, StoreError
+from outcrop.indexing.ingest import list_all
 from outcrop.sources.git import commit
 from outcrop.transfer import blob, folder_export, sync
 from outcrop.transfer.git import history
@@ -24,6 +25,7 @@ from outcrop.transfer.git.ref import REF, GitTransfer
 from outcrop.transfer.git.remote import Advertised, GitRemote, find_remote
 from outcrop.transfer.sync import Outgoing
 from outcrop.vcs.git import Repository, find_commit
+from outcrop.vcs.git_history import reachable
 from outcrop.vcs.git_repository import find_repository
 
 # How often a push is tried while others keep pushing.
@@ -43,7 +45,7 @@ def outgoing(source: Source, store: VectorStore) -> Outgoing:
     state = store.state() if store.exists else None
     if state is None:
         raise IndexMissing("there is no index to share", "Run: outcrop index")
-    listing = source.artifacts(store.seen())
+    listing = list_all(source, store.seen())
     known = store.known()
     now = {ref.hash: ref.version for ref in listing.refs}
     here = {member.hash for member in folder_export.members_of(store)}
@@ -55,7 +57,7 @@ def outgoing(source: Source, store: VectorStore) -> Outgoing:
         repository = repository_of(source)
         head = _head(repository)
         paths = commit.blobs_by_path(repository, head)
-        at_head = history.objects(repository, [head])
+        at_head = _objects(repository, [head])
         fit = {each for each in fit if versions[each] <= at_head}
         stale &= at_head
     if stale:
@@ -158,10 +160,15 @@ def _head(repository: Repository) -> str:
     return found
 
 
+def _objects(repository: Repository, commits: Collection[str]) -> frozenset[str]:
+    """Every object in the trees of these commits, and every commit that they come from."""
+    return history.objects(repository, commits) | reachable(repository, commits)
+
+
 def _alive(repository: Repository) -> frozenset[str]:
     """Objects at the tip of any branch that this clone knows, its own and those of remotes."""
     branches = history.tips(repository, "refs/heads", "refs/remotes")
-    return history.objects(repository, {_head(repository), *branches.values()})
+    return _objects(repository, {_head(repository), *branches.values()})
 
 
 def _allowed(remote: GitRemote, there: Advertised, known: frozenset[str], unpublished: bool) -> frozenset[str]:
@@ -171,8 +178,8 @@ def _allowed(remote: GitRemote, there: Advertised, known: frozenset[str], unpubl
     """
     repository = remote.repository
     head = _head(repository)
-    at_tips = history.objects(repository, known)
-    at_head = history.objects(repository, [head])
+    at_tips = _objects(repository, known)
+    at_head = _objects(repository, [head])
     if unpublished:
         return at_tips | at_head
     bases = set(known)

@@ -26,6 +26,11 @@ class Forge:
     plain: str
     # Fragment, with {first} and {last}.
     lines: str
+    # Between home and the id of a commit.
+    change: str = "/commit/"
+
+    def commit(self, commit: str) -> str:
+        return f"{self.home}{self.change}{commit}"
 
     def blob(self, commit: str, path: str, lines: tuple[int, int] | None) -> str:
         plain = self.plain if by_path(path) in _RENDERED else ""
@@ -43,7 +48,7 @@ def forge_of(url: str) -> Forge | None:
     if host == "github.com":
         return Forge("GitHub", home, "/blob/{commit}/", "?plain=1", "#L{first}-L{last}")
     if host == "gitlab.com" or host.startswith("gitlab."):
-        return Forge("GitLab", home, "/-/blob/{commit}/", "?plain=1", "#L{first}-{last}")
+        return Forge("GitLab", home, "/-/blob/{commit}/", "?plain=1", "#L{first}-{last}", "/-/commit/")
     if host == "codeberg.org":
         return Forge("Codeberg", home, "/src/commit/{commit}/", "?display=source", "#L{first}-L{last}")
     if host == "git.sr.ht":

@@ -40,7 +40,7 @@ _LANGUAGES = {
     "toml": "toml", "ts": "typescript", "xml": "xml", "yaml": "yaml", "yml": "yaml", "zig": "zig",
 }  # fmt: skip
 
-_PROSE_KINDS = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM, Kind.MEDIA})
+_PROSE_KINDS = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM, Kind.MEDIA, Kind.COMMIT})
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,10 @@ class GitLinks:
         if published is None or forge is None:
             return found
         blobs = published.blobs([target.path for target in targets if target.path and not target.project])
+        commits = published.ancestors([target.hash for target in targets if target.kind is Kind.COMMIT])
         for target, links in zip(targets, found, strict=True):
+            if not target.project and target.kind is Kind.COMMIT and target.hash in commits:
+                links.append(Link(forge.commit(target.hash), forge.name, outside=True))
             if not target.project and target.path and blobs.get(target.path) == target.hash:
                 address = forge.blob(published.commit, target.path, target.file_lines)
                 links.append(Link(address, forge.name, outside=True))
@@ -112,6 +115,7 @@ _PAGES: Mapping[Kind, str] = dict.fromkeys(Kind, "File") | {
     Kind.TECHNOTE: "Technote",
     Kind.TICKET: "Ticket",
     Kind.FORUM: "Post",
+    Kind.COMMIT: "Check-in",
 }
 
 
@@ -124,6 +128,8 @@ def _fossil_page(target: LinkTarget) -> str:
         return f"/tktview/{target.hash}"
     if target.kind is Kind.FORUM:
         return f"/forumpost/{target.hash}"
+    if target.kind is Kind.COMMIT:
+        return f"/info/{target.hash}"
     # By content, so that the lines stay right when the file changes.
     lines = "" if target.file_lines is None else f"?ln={target.file_lines[0]}-{target.file_lines[1]}"
     return f"/artifact/{target.hash}{lines}"

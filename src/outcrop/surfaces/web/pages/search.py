@@ -44,6 +44,7 @@ KIND_NAMES = {
     Kind.INSTRUCTION: "instructions",
     Kind.MEDIA: "media",
     Kind.API: "API",
+    Kind.COMMIT: "commits",
 }
 
 TITLE_CHARACTERS = 80
