@@ -12,7 +12,18 @@ import pytest
 
 from outcrop.core.model import Chunk, FileState, Filter, Kind, Part, Ref, Skipped, SkipReason, Space
 from outcrop.core.protocols import VectorStore
-from outcrop.core.rows import IMPORTED, Completion, Digested, Entry, Member, Project, RecordEntry, Upserted, View
+from outcrop.core.rows import (
+    COMMITS,
+    IMPORTED,
+    Completion,
+    Digested,
+    Entry,
+    Member,
+    Project,
+    RecordEntry,
+    Upserted,
+    View,
+)
 from outcrop.errors import IndexMissing, StoreLocked
 from outcrop.stores.sqlite.store import SqliteStore
 
@@ -434,12 +445,12 @@ def test_each_corpus_has_its_own_members_and_revision(stores: Sequence[VectorSto
         main.finish("r2", ("own",))
     assert main.members("own") == [own]
     assert [item.hash for item in main.members("code")] == ["h1"]
-    assert (main.built(), main.revisions()) == ("r1", {"code": "r1", "docs": "r1", "own": "r2"})
+    assert (main.built(), main.revisions()) == ("r1", {"code": "r1", "docs": "r1", COMMITS: "r1", "own": "r2"})
     assert (side.members("own"), side.revisions()) == ([], {})
     assert main.progress(SPACE, Filter(builders=("own",))) == (2, 2)
     with main.writing():
         main.clear(corpus="own")
-    assert (main.members("own"), main.revisions()) == ([], {"code": "r1", "docs": "r1"})
+    assert (main.members("own"), main.revisions()) == ([], {"code": "r1", "docs": "r1", COMMITS: "r1"})
     assert len(main.keyword(["beta"], 9, Filter())) == 2
 
 

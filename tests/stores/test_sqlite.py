@@ -80,6 +80,7 @@ def test_an_index_of_the_first_schema_is_brought_up_and_a_peers_is_left_alone(pa
     database = sqlite3.connect(path, isolation_level=None)
     fresh = columns_of(database)
     # What version 1 did not have.
+    database.execute("DROP TABLE fx_vec_commit_terms")
     database.execute("DROP TABLE fx_vec_project")
     for column in ("start_s", "end_s", "uri", "transcript"):
         database.execute(f"ALTER TABLE fx_vec_chunk DROP COLUMN {column}")
@@ -100,6 +101,7 @@ def test_of_processes_that_open_an_older_schema_at_once_one_upgrades_it(path: Pa
     fill(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         fresh = columns_of(database)
+        database.execute("DROP TABLE fx_vec_commit_terms")
         database.execute("DROP TABLE fx_vec_project")
         for column in ("start_s", "end_s", "uri", "transcript"):
             database.execute(f"ALTER TABLE fx_vec_chunk DROP COLUMN {column}")

@@ -11,6 +11,9 @@ from collections.abc import Sequence
 # Characters of a message that are kept.
 LONGEST_MESSAGE = 4000
 
+# Characters of an author's name that are kept.
+LONGEST_NAME = 100
+
 # Characters of a subject that stand in a heading.
 LONGEST_SUBJECT = 200
 
@@ -31,7 +34,7 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 def commit_text(message: str, author: str, date: str, files: Sequence[str], count: int) -> str:
     """``files`` are the first of ``count`` paths, as the index writes them; none where they are not known."""
-    lines = [f"{_one_line(author.partition('@')[0]) or _NO_AUTHOR}, {date}", *files[:MOST_FILES]]
+    lines = [f"{_one_line(author.partition('@')[0])[:LONGEST_NAME] or _NO_AUTHOR}, {date}", *files[:MOST_FILES]]
     if count > MOST_FILES:
         lines.append(f"and {count - MOST_FILES:,} more")
     return "\n".join([_clean(message) or _NO_MESSAGE, "", *lines])

@@ -127,10 +127,11 @@ def _parse(fields: Iterator[bytes], wanted: frozenset[str]) -> Iterator[Commit]:
                 yield commit
             author, date, message = (next(fields, b"") for _ in range(3))
             commit = Commit(name, author, date.decode("ascii", "replace"), message)
-        elif commit is not None and part:
-            if commit.count < MAX_FILES:
-                # Before its first path git puts an empty line.
-                commit.files.append(part.removeprefix(b"\n") if commit.count == 0 else part)
-            commit.count += 1
+        elif commit is not None:
+            # Before the first path git puts an empty line.
+            path = part if commit.count else part.removeprefix(b"\n")
+            if path:
+                commit.count += 1
+                commit.files += [path] if commit.count <= MAX_FILES else []
     if commit is not None:
         yield commit

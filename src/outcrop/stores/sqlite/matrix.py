@@ -34,13 +34,14 @@ class VectorCache:
     """A space's vectors, cached while the database does not change, those of commits apart from the others.
 
     A command asks one question and ends: every block is scored as it comes from SQLite and then dropped, which takes
-    less time and a tenth of the memory; the scores are kept, since the question may be asked of both groups. From the
-    second question on the matrices are kept.
+    less time and a tenth of the memory; the scores are kept for the same question to the other group. From the second
+    question on the matrices are kept.
     """
 
     def __init__(self) -> None:
         self._asked: Vector | None = None
         self._scored: tuple[Ids, Vector] | None = None
+        self._answered: bool | None = None
         self._key: tuple[str, Space] | None = None
         self._ids: Ids | None = None
         self._groups: tuple[_Group, _Group] | None = None
@@ -68,13 +69,14 @@ class VectorCache:
         if self._asked is None:
             self._asked, self._scored = query, _score(database, space, query)
             self._ids = self._scored[0]
-        if self._groups is None and self._scored is not None and np.array_equal(self._asked, query):
+        if self._scored is not None and of_commits != self._answered and np.array_equal(self._asked, query):
+            self._answered = of_commits
             ids, scores = self._scored
             rows = _rows_of(ids, visible) if visible is not None else _rows_of_group(database, ids, of_commits)
             best, top = scan.select(scores, k, rows)
             return ids[best], top
+        self._scored = None
         if self._groups is None:
-            self._scored = None
             self._ids, self._groups = _load(database, space)
         group = self._groups[of_commits]
         best, top = scan.top_k(group.matrix, query, k, None if visible is None else _rows_of(group.ids, visible))
