@@ -23,13 +23,16 @@ settings.load_profile("outcrop")
 
 @pytest.fixture(scope="session", autouse=True)
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Nothing of this machine's settings, caches and homes reaches a test."""
+    """Nothing of this machine's settings, caches and homes reaches a test; commits are material only of their own tests.
+
+    Those take ``with_history``.
+    """
     home = str(tmp_path_factory.mktemp("home"))
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("OUTCROP_")] + ["VIRTUAL_ENV", "XDG_CONFIG_HOME"]:
             patch.delenv(name, raising=False)
         homes = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "FOSSIL_HOME"), home)
-        for name, value in (ISOLATED | homes | {"OUTCROP_CONFIG": os.devnull}).items():
+        for name, value in (ISOLATED | homes | {"OUTCROP_CONFIG": os.devnull, "OUTCROP_HISTORY": "0"}).items():
             patch.setenv(name, value)
         yield
 
@@ -40,3 +43,9 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> SampleRepository:
     if shutil.which("fossil") is None:
         pytest.skip("the fossil program is not installed")
     return build_sample_repository(tmp_path_factory.mktemp("fossil"))
+
+
+@pytest.fixture
+def with_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits are indexed, as by default."""
+    monkeypatch.delenv("OUTCROP_HISTORY")
