@@ -239,9 +239,7 @@ def test_a_huge_message_and_thousands_of_files_take_little_memory(tmp_path: Path
     # By fast-import: no file is written.
     files = "".join(f"M 100644 inline d/{number}.txt\ndata 1\nx\n" for number in range(5000))
     message = "big\n\n" + "word " * 1_000_000
-    stream = (
-        f"commit refs/heads/main\ncommitter Ada <a@b.c> 1700000000 +0000\ndata {len(message)}\n{message}\n{files}"
-    )
+    stream = f"commit refs/heads/main\ncommitter Ada <a@b.c> 1700000000 +0000\ndata {len(message)}\n{message}\n{files}"
     git(tmp_path, "init", "-q", "--bare", "-b", "main")
     subprocess.run(
         ["git", "-C", str(tmp_path), "fast-import", "--quiet"],

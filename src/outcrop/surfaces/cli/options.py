@@ -111,6 +111,7 @@ listing_options = _all(
         help="Index matching files although their names suggest secrets. Repeatable.",
     ),
     click.option("--raw-cells", is_flag=True, default=None, help="Index raw cells of notebooks as documents."),
+    click.option("--history", metavar="N", help="Index the N newest commits; all or 0 (none) (default 2000)."),
 )
 
 MODES = [mode.value for mode in (Mode.HYBRID, Mode.SEMANTIC, Mode.KEYWORD)]
