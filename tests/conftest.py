@@ -23,9 +23,9 @@ settings.load_profile("outcrop")
 
 @pytest.fixture(scope="session", autouse=True)
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Nothing of this machine's settings, caches and homes reaches a test; commits are material only of their own tests.
+    """Nothing of this machine's settings, caches and homes reaches a test.
 
-    Those take ``with_history``.
+    Commits are material of tests that take ``with_history``.
     """
     home = str(tmp_path_factory.mktemp("home"))
     with pytest.MonkeyPatch.context() as patch:

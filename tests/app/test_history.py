@@ -19,6 +19,15 @@ from outcrop.errors import BadConfig, UnknownKind, UsageError
 
 pytestmark = pytest.mark.usefixtures("with_history")
 
+
+class Short(Counting):
+    """Reads little of a text."""
+
+    @property
+    def max_tokens(self) -> int:
+        return 64
+
+
 FILES: dict[str, str | bytes] = {
     "src/valve.py": "def open_valve(pressure):\n    return release(pressure)\n",
     "src/ledger.py": "def close_ledger(year):\n    lock(year)\n",
@@ -313,3 +322,10 @@ def test_a_custom_corpus_leaves_them_alone(root: Path) -> None:
         assert len(commits(index)) == 3
         assert index.search("release", corpus="notes", kind="doc").hits
         assert index.build().commits == 3
+
+
+def test_that_only_their_beginning_is_embedded_needs_no_remark(root: Path) -> None:
+    git(root, "commit", "-q", "--allow-empty", "-m", "A long story\n\n" + "and then another thing " * 300)
+    write(root, {"long.txt": "word " * 100})
+    with opened(root, Short()) as index:
+        assert index.build().cut == 1

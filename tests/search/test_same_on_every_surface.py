@@ -95,3 +95,12 @@ def test_every_surface_gives_the_same_hits(folder: Path, index: Index, query: st
     assert [{name: hit[name] for name in frozen} for hit in by_agent["hits"]] == [
         {name: hit[name] for name in frozen} for hit in expected["hits"]
     ]
+
+
+@pytest.mark.usefixtures("with_history")
+@pytest.mark.parametrize(("query", "wanted"), [("change", {"kind": "commit"}), ("when was the kettle changed", {})])
+def test_commits_too(tmp_path: Path, query: str, wanted: dict[str, Any]) -> None:
+    folder = make_kettle(tmp_path / "kettle")
+    with open_kettle(folder) as index:
+        assert "commit" in {hit.kind for hit in index.search(query, **wanted).hits}
+        test_every_surface_gives_the_same_hits(folder, index, query, wanted)

@@ -18,8 +18,10 @@ from travel import Counting, ask, built, frozen, opened, scores
 
 import outcrop
 from outcrop.app.index import Index
-from outcrop.core.model import Skipped
+from outcrop.core.model import Kind, Skipped
 from outcrop.core.reports import SyncReport
+from outcrop.errors import UsageError
+from outcrop.projects import service
 from outcrop.surfaces.cli.program import main
 from outcrop.transfer import blob
 from outcrop.transfer.git import remote as git_remote
@@ -832,3 +834,105 @@ def test_an_index_that_is_behind_says_so(world: World, caplog: pytest.LogCapture
         index.push()
     assert caplog.text == ""
     assert blob.name_of(hash_at(world.ada, "later.md")) in world.vectors().names()
+
+
+@pytest.mark.usefixtures("with_history")
+class TestCommits:
+    def commits(self, world: World) -> set[str]:
+        """The subjects of the commits whose vectors are at the remote."""
+        found = set()
+        for name, data in world.vectors().read_all():
+            if blob.hash_of(name) and isinstance(data, bytes):
+                (record, *_) = blob.decode(data, 768)
+                if "Ada, 2024-01-01" in record.text:
+                    found.add(record.text.partition("\n")[0])
+        return found
+
+    def test_they_travel_with_the_files_and_need_no_model(self, world: World) -> None:
+        write(world.ada, {"ada.md": "# Ada was here\n"})
+        commit(world.ada, "Say who was here")
+        git(world.ada, "push", "-q")
+        built(world.ada)
+        with opened(world.ada) as index:
+            assert index.push() == SyncReport(6, 0, False)
+        assert self.commits(world) == {"change", "Say who was here"}
+        bob = world.clone("bob")
+        pull(bob)
+        with opened(bob, Counting(refuse=True)) as index:
+            assert index.build().commits == 2
+            assert not index.status().stale
+            (hit, *_) = index.search("who was here", kind="commit").hits
+            assert hit.name == "Say who was here · 2024-01-01"
+            assert index.push() == SyncReport(0, 0, False)
+
+    def test_one_that_was_not_pushed_stays_here(self, world: World) -> None:
+        git(world.ada, "commit", "-q", "--allow-empty", "-m", "SECRET plans")
+        built(world.ada)
+        with opened(world.ada) as index:
+            report = index.push()
+            assert (report.sent, report.withheld) == (4, 1)
+            assert self.commits(world) == {"change"}
+            assert "SECRET" not in world.texts()
+            assert index.push(unpublished=True).sent == 1
+        assert self.commits(world) == {"change", "SECRET plans"}
+
+    def test_one_that_no_branch_comes_from_is_withdrawn(self, world: World) -> None:
+        git(world.ada, "commit", "-q", "--allow-empty", "-m", "first wording")
+        git(world.ada, "push", "-q")
+        built(world.ada)
+        with opened(world.ada) as index:
+            index.push()
+            assert self.commits(world) == {"change", "first wording"}
+            git(world.ada, "commit", "-q", "--allow-empty", "--amend", "-m", "second wording")
+            git(world.ada, "push", "-q", "--force")
+            index.build()
+            assert index.push().withdrawn == 1
+        assert self.commits(world) == {"change", "second wording"}
+
+    def test_older_ones_of_somebody_who_indexes_more_stay(self, world: World) -> None:
+        git(world.ada, "commit", "-q", "--allow-empty", "-m", "the newest")
+        git(world.ada, "push", "-q")
+        built(world.ada)
+        with opened(world.ada) as index:
+            index.push()
+        bob = world.clone("bob")
+        write(bob, {"outcrop.toml": "history = 1\n"})
+        built(bob)
+        with opened(bob) as index:
+            index.push()
+        assert self.commits(world) == {"change", "the newest"}
+
+    def test_a_shallow_clone_sends_none_whose_files_it_does_not_know(self, world: World) -> None:
+        git(world.ada, "commit", "-q", "--allow-empty", "-m", "the newest")
+        git(world.ada, "push", "-q")
+        bob = world.clone("bob", "--depth", "1")
+        built(bob)
+        with opened(bob) as index:
+            assert index.push().sent == 3
+        assert self.commits(world) == set()
+
+    def test_an_export_brings_them_without_their_source(self, world: World) -> None:
+        built(world.ada)
+        with opened(world.ada) as index:
+            index.export(world.home / "folder")
+        place = world.home / "empty"
+        place.mkdir()
+        with opened(place, Counting(refuse=True)) as index:
+            index.import_blobs(world.home / "folder")
+            (hit,) = index.search("change", kind="commit").hits
+            assert hit.name == "change · 2024-01-01"
+            assert not [hit for hit in index.search("change").hits if hit.kind is Kind.COMMIT]
+
+    def test_a_project_brings_its_commits_but_not_as_another_kind(self, world: World) -> None:
+        built(world.ada)
+        other = make_repository(world.home / "other", {"a.py": "a = 1\n"})
+        built(other)
+        with opened(other) as index:
+            service.import_project(index, world.ada)
+            hits = index.search("change", kind="commit").hits
+            assert {hit.project for hit in hits} == {"", "zoo"}
+            assert not [hit for hit in index.search("change").hits if hit.kind is Kind.COMMIT]
+            service.import_project(index, world.ada, kind=Kind.API)
+            assert {hit.project for hit in index.search("change", kind="commit").hits} == {""}
+            with pytest.raises(UsageError, match="cannot be imported as commits"):
+                service.import_project(index, world.ada, kind=Kind.COMMIT)

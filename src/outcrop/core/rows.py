@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,7 @@ class Digested:
 
     chunk: Chunk
     digest: bytes
+    is_commit: bool = field(default=False, kw_only=True)  # Only its beginning, the message, is meant to be embedded
 
 
 @dataclass(frozen=True, slots=True)

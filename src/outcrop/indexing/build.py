@@ -191,7 +191,11 @@ def embed_pending(
             digests.extend(item.digest for item in batch)
             counts.embedded += len(texts)
             counts.characters += sum(map(len, texts))
-            counts.cut += sum(tokenizer.count(text) + tokenizer.FRAME > embedder.max_tokens for text in texts)
+            counts.cut += sum(
+                tokenizer.count(text) + tokenizer.FRAME > embedder.max_tokens
+                for item, text in zip(batch, texts, strict=True)
+                if not item.is_commit
+            )
             if time.monotonic() - flushed > flush_after or len(digests) >= FLUSH_TEXTS:
                 flush()
                 flushed, flush_after = time.monotonic(), min(2 * flush_after, FLUSH_SECONDS)

@@ -140,15 +140,15 @@ def _wanted(artifacts: Sequence[ArtifactKey]) -> str:
 def pending(database: sqlite3.Connection, space: Space, chosen: frozenset[int] | None) -> Sequence[Digested]:
     """Distinct chunks without a vector in a space, in index order; of these ids only where some are chosen."""
     rows = database.execute(
-        f"SELECT id, digest, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
+        f"SELECT id, digest, kind = ?, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
         " WHERE NOT EXISTS(SELECT 1 FROM fx_vec_embedding e WHERE e.chunk_id = c.id AND e.model = ?)"
         " ORDER BY id",
-        (space.model,),
+        (Kind.COMMIT, space.model),
     )
     found: dict[bytes, Digested] = {}
-    for chunk_id, digest, *columns in rows:
+    for chunk_id, digest, is_commit, *columns in rows:
         if digest not in found and (chosen is None or chunk_id in chosen):
-            found[digest] = Digested(stored_chunk(columns), digest)
+            found[digest] = Digested(stored_chunk(columns), digest, is_commit=bool(is_commit))
     return list(found.values())
 
 

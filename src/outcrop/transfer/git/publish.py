@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from outcrop.core.model import Space
+from outcrop.core.model import Kind, Space
 from outcrop.core.protocols import Source, VectorStore
 from outcrop.core.reports import SyncReport
 from outcrop.core.rows import TransferCounts
@@ -51,7 +51,8 @@ def outgoing(source: Source, store: VectorStore) -> Outgoing:
     here = {member.hash for member in folder_export.members_of(store)}
     fit = {each for each in here if each in now and each in known and known[each].version == now[each]}
     versions = {each: frozenset(now[each].split("+")) if source.type == "git" else frozenset({each}) for each in fit}
-    stale = {each for each in now.keys() - fit if each not in known or known[each].skip is None}
+    files = {ref.hash for ref in listing.refs if ref.kind is not Kind.COMMIT}
+    stale = {each for each in files - fit if each not in known or known[each].skip is None}
     paths = None
     if source.type == "git":
         repository = repository_of(source)
