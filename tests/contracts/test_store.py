@@ -705,3 +705,113 @@ def test_definitions_are_found_by_their_own_name(store: VectorStore) -> None:
     assert len(store.defining("Pool", 2, Filter())) == 2
     assert store.defining("Pool", 9, Filter(kinds=(Kind.DOC,))) == []
     assert store.defining("«»", 9, Filter()) == []
+
+
+COMMIT = Filter(kinds=(Kind.COMMIT,))
+OTHERS = Filter(commits=False)
+
+
+def commit_entry(key: str, text: str) -> Entry:
+    cut = Chunk(0, text, 0, len(text), 1, 1, text.partition("\n")[0])
+    return Entry(Ref(key, Kind.COMMIT, None, key), "1/toy", [Digested(cut, digest(text))])
+
+
+def with_commits(store: VectorStore, *more: Entry) -> None:
+    """Two passages of code, and the commits ``c1`` and ``c2``; vectors for all of them."""
+    entries = [
+        entry("h1", "1.py", "alpha beta"),
+        entry("h2", "2.py", "alpha gamma"),
+        commit_entry("c1", "alpha delta"),
+        commit_entry("c2", "epsilon delta"),
+        *more,
+    ]
+    members = [
+        Member("docs", COMMITS, item.ref.hash, Part.WHOLE, None, Kind.COMMIT)
+        if item.ref.kind is Kind.COMMIT
+        else member(item.ref.hash, item.ref.path or "")
+        for item in entries
+    ]
+    whole = replace(view(*members), builders=("code", "docs", COMMITS))
+    store.write(entries, SPACE, whole)
+    digests = [item.digest for each in entries for item in each.chunks]
+    store.add_vectors(SPACE, digests, np.stack([unit(0.1 * place) for place in range(len(digests))]))
+
+
+def hashes_of(store: VectorStore, ids: Sequence[int]) -> list[str]:
+    passages = store.passages(ids, Filter())
+    return [passages[each].hash for each in ids]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_commits_are_found_only_where_they_are_wanted(store: VectorStore, again: bool) -> None:
+    with_commits(store)
+    if again:
+        # From the second question on, vectors are kept in memory.
+        store.nearest(unit(1.0), 1, Filter())
+        store.nearest(unit(2.0), 1, Filter())
+    for wanted, expected in (
+        (OTHERS, {"h1", "h2"}),
+        (COMMIT, {"c1", "c2"}),
+        (Filter(), {"h1", "h2", "c1", "c2"}),
+        (Filter(kinds=(Kind.CODE,)), {"h1", "h2"}),
+        (Filter(kinds=(Kind.CODE, Kind.COMMIT), commits=False), {"h1", "h2", "c1", "c2"}),
+        (Filter(corpora=("docs",)), {"c1", "c2"}),
+        (Filter(corpora=("docs",), commits=False), set()),
+        (Filter(paths=("*.py",)), {"h1", "h2"}),
+    ):
+        near = store.nearest(unit(0.0), 10, wanted)
+        assert set(hashes_of(store, [item.id for item in near])) == expected, wanted
+        assert [item.score for item in near] == sorted((item.score for item in near), reverse=True)
+        worded = store.keyword(["alpha", "epsilon"], 10, wanted)
+        assert set(hashes_of(store, [item.id for item in worded])) == expected, wanted
+        assert store.progress(SPACE, wanted) == (len(expected), len(expected))
+    assert len(store.nearest(unit(0.0), 3, Filter())) == 3
+    assert len(store.keyword(["alpha", "epsilon"], 3, Filter())) == 3
+
+
+def test_the_same_question_to_both_groups_has_the_same_scores(store: VectorStore) -> None:
+    with_commits(store)
+    question = unit(0.15)
+    answers = [[store.nearest(question, 5, OTHERS), store.nearest(question, 5, COMMIT)] for _ in range(3)]
+    assert answers[0] == answers[1] == answers[2]
+    assert [item.score for item in answers[0][1]] == pytest.approx([np.cos(0.05), np.cos(0.15)])
+
+
+def test_commits_change_no_word_statistics_of_the_rest(store: VectorStore) -> None:
+    files = [entry(f"f{number}", f"f{number}.py", f"zeta number {number}") for number in range(8)]
+
+    def scored() -> list[tuple[str, float]]:
+        found = store.keyword(["beta", "gamma", "zeta"], 10, OTHERS)
+        return [
+            (key, item.score) for key, item in zip(hashes_of(store, [item.id for item in found]), found, strict=True)
+        ]
+
+    with_commits(store, *files)
+    before = scored()
+    assert before[0][1] > 1
+    with_commits(store, *files, *(commit_entry(f"more{number}", f"gamma beta {number}") for number in range(50)))
+    assert dict(scored()) == dict(before)
+    assert store.stems("delt") == {}
+
+
+def test_words_of_commits_are_known_where_their_kind_is_named(store: VectorStore) -> None:
+    with_commits(store)
+    assert store.unknown(["alpha", "epsilon"]) == {"epsilon"}
+    assert store.unknown(["alpha", "epsilon", "gamma"], [Kind.COMMIT]) == {"gamma"}
+    assert store.unknown(["alpha", "epsilon", "gamma"], list(Kind)) == frozenset()
+    assert store.defining("delta", 5, COMMIT) == []
+
+
+def test_a_commit_that_no_view_names_any_more_is_gone(stores: Sequence[VectorStore]) -> None:
+    main, side = stores
+    with_commits(main)
+    side.write([], view=replace(view(), builders=("code", "docs", COMMITS), members=[]))
+    only = Member("docs", COMMITS, "c2", Part.WHOLE, None, Kind.COMMIT)
+    side.replace(replace(view(), builders=(COMMITS,), members=[only]))
+    assert hashes_of(side, [item.id for item in side.keyword(["delta"], 5, COMMIT)]) == ["c2"]
+    assert side.nearest(unit(0.0), 5, OTHERS) == []
+    main.replace(replace(view(), builders=(COMMITS,), members=[]))
+    assert main.keyword(["delta"], 5, COMMIT) == []
+    assert main.nearest(unit(0.0), 5, COMMIT) == []
+    assert len(main.nearest(unit(0.0), 5, OTHERS)) == 2
+    assert set(main.known()) == {"h1", "h2", "c2"}

@@ -33,7 +33,7 @@ _EXPLAIN = re.compile(
 # What asks for a change: when, why and by whom. The words "commit" and "regression" alone are those of databases and of
 # statistics too.
 _CHANGE = re.compile(
-    r"\b(?:when|why) (?:did|was|were|has|have)\b|\bsince when\b"
+    r"\b(?:when|why) (?:was|were)\b|\bwhen did\b|\bwhy did (?:we|they|you)\b|\bsince when\b"
     r"|\bwho (?:added|broke|changed|deleted|dropped|fixed|introduced|made|moved|removed|renamed|replaced|reverted"
     r"|wrote)\b"
     r"|\b(?:introduced|reverted)\b"

@@ -56,9 +56,8 @@ def test_the_page_shows_a_commit_and_leads_to_its_text(index: Index) -> None:
 def test_the_forge_is_linked_where_it_has_the_commit(index: Index) -> None:
     newest, oldest = hashes(index)
     links = links_for(index, Addresses("/ext"))
-    targets = [
-        LinkTarget(Kind.COMMIT, project, None, each, (1, 3)) for each in (newest, oldest) for project in ("", "x")
-    ]
+    pairs = [(each, project) for each in (newest, oldest) for project in ("", "other")]
+    targets = [LinkTarget(Kind.COMMIT, project, None, each, (1, 3)) for each, project in pairs]
     outside = [[link.href for link in found if link.outside] for found in links.to(targets)]
     assert outside == [[], [], [f"https://github.com/ada/kettle/commit/{oldest}"], []]
     git(index.source.root, "update-ref", "refs/remotes/origin/main", "HEAD")
@@ -108,13 +107,7 @@ def test_a_reader_who_may_not_see_them_meets_none(index: Index) -> None:
 def test_the_api_counts_and_names_them(index: Index) -> None:
     ask = WebClient(index)
     status = ask("/ext/api/status").json
-    assert {
-        each["corpus"]: each["kinds"].get("commit")
-        for each in status["corpora" if "corpora" in status else "collections"]
-    } == {
-        "code": None,
-        "docs": 2,
-    }
+    assert {each["corpus"]: each["kinds"].get("commit") for each in status["collections"]} == {"code": None, "docs": 2}
     (kind,) = [each for each in ask("/ext/api/catalog").json["kinds"] if each["name"] == "commit"]
     assert (kind["artifacts"], kind["chunks"]) == (2, 2)
     page = ask("/ext/search", ("q", "limescale")).text

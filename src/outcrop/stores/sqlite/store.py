@@ -324,13 +324,10 @@ class SqliteStore(ProjectTables):
     @override
     def names(self) -> rows.Names:
         with self._reading() as database:
-            question = "SELECT DISTINCT {} FROM fx_vec_member WHERE worktree IN (?, ?)"
-            return rows.Names(
-                *(
-                    frozenset(row[0] for row in database.execute(question.format(column), (self.worktree, EVERYWHERE)))
-                    for column in ("corpus", "kind", "project")
-                )
-            )
+            # One pass: every commit is a row.
+            question = "SELECT DISTINCT corpus, kind, project FROM fx_vec_member WHERE worktree IN (?, ?)"
+            found = database.execute(question, (self.worktree, EVERYWHERE)).fetchall()
+        return rows.Names(*(frozenset(row[column] for row in found) for column in range(3)))
 
     @override
     def nearest(self, query: Vector, k: int, where: Filter) -> Sequence[rows.ScoredChunk]:
