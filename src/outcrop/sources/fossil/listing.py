@@ -29,9 +29,13 @@ _CHECKED_IN = (
 
 _HIDDEN = "(SELECT x.rid FROM tag t JOIN tagxref x USING(tagid) WHERE t.tagname = 'hidden' AND x.tagtype > 0)"
 _HIDDEN_CHECKINS = f"SELECT b.uuid FROM blob b WHERE b.rid IN {_HIDDEN}"
-_VISIBLE_CHECKIN = (
-    f"e.type = 'ci' AND b.rid {_PUBLIC} AND b.rid NOT IN {_HIDDEN} AND (SELECT count(*) FROM plink p"
-    " WHERE p.cid = b.rid AND p.pid NOT IN (SELECT rid FROM private)) < 2"
+# A merge of a public check-in: what it brings is known from there.
+_MERGES = "(SELECT p.cid FROM plink p WHERE NOT p.isprim AND p.pid NOT IN (SELECT rid FROM private))"
+_VISIBLE_CHECKIN = f"e.type = 'ci' AND b.rid {_PUBLIC} AND b.rid NOT IN {_HIDDEN} AND b.rid NOT IN {_MERGES}"
+# NULL unless comment, user or date was amended.
+_AMENDED = (
+    "CASE WHEN coalesce(e.ecomment, e.euser, e.omtime) IS NOT NULL"
+    " THEN coalesce(e.ecomment, '') || char(10) || coalesce(e.euser, '') || char(10) || e.mtime END"
 )
 
 
@@ -160,43 +164,36 @@ def _tickets(database: sqlite3.Connection, ticket: str | None = None) -> Mapping
 
 
 def _checkins(database: sqlite3.Connection, history: History) -> Mapping[str, str]:
-    """Versions of the newest public check-ins, merges of two public ones left out."""
+    """Versions of the newest public check-ins, by hash, newest first."""
     found = fetch_rows(
         database,
-        # Newest first by an index; what is left out is looked up check-in by check-in.
-        f"SELECT b.uuid, e.ecomment, e.euser, e.omtime, e.mtime FROM event e JOIN blob b ON b.rid = e.objid"
+        f"SELECT b.uuid, {_AMENDED} FROM event e JOIN blob b ON b.rid = e.objid"
         f" WHERE {_VISIBLE_CHECKIN} ORDER BY e.mtime DESC, e.objid DESC LIMIT ?",
         # In SQLite -1 is no limit.
         (-1 if history == "all" else history,),
     )
-    return {uuid: _checkin_version(uuid, *amended) for uuid, *amended in found}
-
-
-def _checkin_version(uuid: str, comment: str | None, user: str | None, before: float | None, date: float) -> str:
-    """Its hash, unless its comment, user or date was amended."""
-    if comment is None and user is None and before is None:
-        return uuid
-    return _digest((uuid, comment or "", user or "", "" if before is None else repr(date)))
+    return {uuid: uuid if amended is None else _digest((uuid, amended)) for uuid, amended in found}
 
 
 def read_checkin(database: sqlite3.Connection, ref: Ref) -> tuple[Ref, str] | None:
     """A check-in as it is now, with its true version; None where it is not public any more."""
     found = fetch_rows(
         database,
-        "SELECT e.objid, e.ecomment, e.euser, e.omtime, e.mtime, coalesce(e.ecomment, e.comment, ''),"
-        " coalesce(e.euser, e.user, ''), coalesce(date(e.mtime), '')"
+        f"SELECT e.objid, {_AMENDED}, coalesce(e.ecomment, e.comment, ''), coalesce(e.euser, e.user, ''),"
+        " coalesce(date(e.mtime), '')"
         f" FROM event e JOIN blob b ON b.rid = e.objid WHERE {_VISIBLE_CHECKIN} AND b.uuid = ?",
         (ref.hash,),
     )
     if not found:
         return None
-    rid, *amended, comment, user, date = found[0]
+    rid, amended, comment, user, date = found[0]
+    version = ref.hash if amended is None else _digest((ref.hash, amended))
     # Rows of other parents of a merge are marked as auxiliary.
     changed = "FROM mlink m JOIN filename f USING(fnid) WHERE m.mid = ? AND NOT m.isaux"
     files = fetch_rows(database, f"SELECT DISTINCT f.name {changed} ORDER BY f.name LIMIT ?", (rid, MOST_FILES))
     count = fetch_rows(database, f"SELECT count(DISTINCT f.name) {changed}", (rid,))[0][0]
     names = [to_text(name.encode()) for (name,) in files]
-    return replace(ref, version=_checkin_version(ref.hash, *amended)), commit_text(comment, user, date, names, count)
+    return replace(ref, version=version), commit_text(comment, user, date, names, count)
 
 
 def _posts(database: sqlite3.Connection) -> Mapping[str, Post]:

@@ -41,7 +41,7 @@ class VectorCache:
     def __init__(self) -> None:
         self._asked: Vector | None = None
         self._scored: tuple[Ids, Vector] | None = None
-        self._answered: bool | None = None
+        self._answered: set[bool] = set()
         self._key: tuple[str, Space] | None = None
         self._ids: Ids | None = None
         self._groups: tuple[_Group, _Group] | None = None
@@ -69,8 +69,8 @@ class VectorCache:
         if self._asked is None:
             self._asked, self._scored = query, _score(database, space, query)
             self._ids = self._scored[0]
-        if self._scored is not None and of_commits != self._answered and np.array_equal(self._asked, query):
-            self._answered = of_commits
+        if self._scored is not None and of_commits not in self._answered and np.array_equal(self._asked, query):
+            self._answered.add(of_commits)
             ids, scores = self._scored
             rows = _rows_of(ids, visible) if visible is not None else _rows_of_group(database, ids, of_commits)
             best, top = scan.select(scores, k, rows)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from outcrop.core.batches import slices
 from outcrop.core.model import FileState, Skipped, SkipReason
-from outcrop.core.rows import Member, Replaced, View
+from outcrop.core.rows import COMMITS, DEFAULT_BUILDERS, Member, Replaced, View
 from outcrop.stores.sqlite import filters, keywords
 from outcrop.stores.sqlite.connection import meta, set_meta
 from outcrop.stores.sqlite.writer import chunk_ids, delete_chunks
@@ -143,10 +143,11 @@ def drop_corpus(database: sqlite3.Connection, worktree: str, corpus: str) -> Non
         "DELETE FROM fx_vec_member WHERE worktree = ? AND (corpus = ? OR builder = ?) RETURNING builder, hash",
         (worktree, corpus, corpus),
     ).fetchall()
-    # A build whose artifacts are not all there any more is not complete.
+    # A build whose artifacts are not all there any more is not complete; that of commits is part of the others.
+    incomplete = {corpus, *(row[0] for row in gone), *((COMMITS,) if corpus in DEFAULT_BUILDERS else ())}
     database.executemany(
         "DELETE FROM fx_vec_built WHERE worktree = ? AND builder = ?",
-        ((worktree, builder) for builder in {corpus, *(row[0] for row in gone)}),
+        ((worktree, builder) for builder in incomplete),
     )
     drop_unplaced(database)
     update_paths(database, "", {row[1] for row in gone})
