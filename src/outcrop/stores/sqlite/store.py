@@ -20,6 +20,11 @@ from outcrop.stores.sqlite.filters import EVERYWHERE
 from outcrop.stores.sqlite.matrix import VectorCache
 from outcrop.stores.sqlite.projects import ProjectTables
 
+# Thousands of commits are alike in these.
+_WHOLE = frozenset({Part.WHOLE})
+_PARTS = {part.value: part for part in Part}
+_KINDS = {kind.value: kind for kind in Kind}
+
 
 class SqliteStore(ProjectTables):
     """Implements :class:`outcrop.core.protocols.VectorStore`.
@@ -225,7 +230,7 @@ class SqliteStore(ProjectTables):
                     recipe,
                     None if skip is None else SkipReason(skip),
                     detail,
-                    frozenset(map(Part, parts.split(","))) if parts else frozenset({Part.WHOLE}),
+                    frozenset(map(Part, parts.split(","))) if parts else _WHOLE,
                 )
                 for key, version, recipe, skip, detail, parts in found
             }
@@ -267,7 +272,7 @@ class SqliteStore(ProjectTables):
                 (self.worktree, builder, builder),
             )
             return [
-                rows.Member(corpus, own_builder, key, Part(part), path or None, Kind(kind))
+                rows.Member(corpus, own_builder, key, _PARTS[part], path or None, _KINDS[kind])
                 for corpus, own_builder, key, part, path, kind in found
             ]
 
