@@ -63,7 +63,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment() -> dict[str, str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("OUTCROP_")}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("OUTCROP_") or name == "OUTCROP_HISTORY"
+    }
     return clean | {"OUTCROP_CONFIG": os.devnull, "OUTCROP_EMBEDDER": "hash"}
 
 
