@@ -52,6 +52,7 @@ def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
         skipped=tuple(store.skipped()) if exists else (),
         watcher=watch_lock.read(store),
         projects=tuple(store.project_statuses()),
+        cut_by_lines=tuple(store.cut_by_lines()) if exists else (),
     )
 
 

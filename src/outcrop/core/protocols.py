@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from outcrop.core import rows
 from outcrop.core.model import EVERYTHING, Artifact, FileState, Filter, Kind, Listing, Ref, Skipped, Space
-from outcrop.core.reports import CollectionStatus, ProjectStatus, SpaceStatus
+from outcrop.core.reports import CollectionStatus, CutByLines, ProjectStatus, SpaceStatus
 
 if TYPE_CHECKING:
     from typing_extensions import override as override
@@ -135,6 +135,9 @@ class IndexState(Protocol):
 
     def skipped(self) -> Sequence[Skipped]:
         """What this view's last build left out."""
+
+    def cut_by_lines(self) -> Sequence[CutByLines]:
+        """Artifacts of this view that are stored without their structure, in path order."""
 
     def members(self, builder: str | None = None) -> Sequence[rows.Member]:
         """What the last build of a corpus, or of each of them, put into this view."""

@@ -23,6 +23,14 @@ class CollectionStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class CutByLines:
+    """An artifact that is indexed without its structure, and why that could not be read."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class BuildReport:
     """What a build did. ``chunks`` is how many the corpus now has, ``complete`` False if the build stopped early."""
 
@@ -40,6 +48,7 @@ class BuildReport:
     complete: bool
     shared: int = 0  # Transfer blobs that were written for other copies of the repository
     withdrawn: int = 0
+    cut_by_lines: tuple[CutByLines, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +135,7 @@ class Plan:
     space: str
     address: str | None  # Where the text would go; None when it stays on this machine
     skipped: tuple[Skipped, ...]
+    cut_by_lines: tuple[CutByLines, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +222,7 @@ class Status:
     skipped: tuple[Skipped, ...]
     watcher: Watcher | None = None
     projects: tuple[ProjectStatus, ...] = ()  # What was imported from peers, which were not asked
+    cut_by_lines: tuple[CutByLines, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,7 @@ def build(
         complete=embedded == chunks,
         shared=moved.added,
         withdrawn=hidden + moved.removed,
+        cut_by_lines=tuple(done.cut_by_lines),
     )
 
 
@@ -112,8 +113,7 @@ def plan(source: Source, store: ChunkWriter, embedder: Embedder, scope: Scope = 
     fresh: dict[str, StoredArtifact] = {}
     lengths: dict[bytes, int] = {}
     skipped, new = [*left_out, *scope.unlisted(refs, left_out)], 0
-    for ref, outcome in zip(outdated, source.read(outdated), strict=True):
-        entry = cutter.entry(ref, outcome)
+    for ref, entry in cutter.entries(outdated, source.read(outdated)):
         if isinstance(entry, Skipped):
             skipped.append(entry)
         elif entry.skip is not None:
@@ -131,16 +131,19 @@ def plan(source: Source, store: ChunkWriter, embedder: Embedder, scope: Scope = 
         lengths |= {
             item.digest: len(chunking.passage(item.chunk)) for item in store.pending(embedder.space, scope.filter)
         }
-    skipped += ingest.refused(refs, {key: one for key, one in known.items() if key not in again} | fresh, scope)
+    there = {key: one for key, one in known.items() if key not in again} | fresh
+    skipped += ingest.refused(refs, there, scope)
     refused = {item.path for item in skipped}
+    artifacts = tuple(ref for ref in refs if (ref.path or ref.hash) not in refused)
     return Plan(
-        artifacts=tuple(ref for ref in refs if (ref.path or ref.hash) not in refused),
+        artifacts=artifacts,
         new=new,
         texts=len(lengths),
         characters=sum(lengths.values()),
         space=embedder.space.id,
         address=embedder.address,
         skipped=tuple(sorted(skipped, key=lambda item: item.path)),
+        cut_by_lines=tuple(ingest.cut_by_lines(artifacts, there)),
     )
 
 

@@ -209,10 +209,10 @@ class _BlobCutter(Cutter):
         """Of a foreign blob, one that the next build does not take for its own."""
         return self._blob_recipe(ref) or super().recipe(ref)
 
-    def cut(self, artifact: Artifact) -> Sequence[Chunk]:
+    def given(self, artifact: Artifact) -> Sequence[Chunk] | None:
         """The texts of the blob, found again in the artifact."""
         records = self._foreign.get(artifact.ref.hash)
-        return super().cut(artifact) if records is None else list(_locate(artifact.text, records))
+        return None if records is None else list(_locate(artifact.text, records))
 
     def _blob_recipe(self, ref: Ref) -> str | None:
         records = self._foreign.get(ref.hash)

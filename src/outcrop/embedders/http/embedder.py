@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from outcrop.config.settings import Settings
+from outcrop.core.parallel import map_threaded
 from outcrop.core.protocols import Matrix, override
 from outcrop.embedders import known_models
 from outcrop.embedders.base import PlannedEmbedder
@@ -19,7 +20,6 @@ from outcrop.embedders.http.client import EmbeddingClient, HttpResponse
 from outcrop.embedders.http.connection import RequestGroup
 from outcrop.embedders.http.endpoint import Dialect
 from outcrop.embedders.http.retry import FOR_PASSAGES, FOR_QUERIES, RetryPolicy, send_with_retries
-from outcrop.embedders.parallel import map_threaded
 from outcrop.embedders.truncate import sanitize, truncate
 from outcrop.errors import EmbedderError, EmbedderUnavailable
 from outcrop.text import tokenizer

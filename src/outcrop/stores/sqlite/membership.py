@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from outcrop.core.batches import slices
 from outcrop.core.model import FileState, Skipped, SkipReason
+from outcrop.core.reports import CutByLines
 from outcrop.core.rows import Member, Replaced, View
 from outcrop.stores.sqlite import filters, keywords
 from outcrop.stores.sqlite.connection import meta, set_meta
@@ -227,6 +228,16 @@ def _replace_files(
 def file_states(database: sqlite3.Connection, worktree: str) -> Mapping[str, FileState]:
     rows = database.execute("SELECT path, size, mtime_ns, inode, hash FROM fx_vec_file WHERE worktree = ?", (worktree,))
     return {path: FileState(*state) for path, *state in rows}
+
+
+def cut_by_lines(database: sqlite3.Connection, worktree: str) -> Sequence[CutByLines]:
+    rows = database.execute(
+        "SELECT DISTINCT CASE m.path WHEN '' THEN m.hash ELSE m.path END, a.detail FROM fx_vec_artifact a"
+        " JOIN fx_vec_member m ON m.project = a.project AND m.hash = a.hash"
+        " WHERE a.project = '' AND a.skip IS NULL AND a.detail <> '' AND m.worktree = ? ORDER BY 1",
+        (worktree,),
+    )
+    return [CutByLines(*row) for row in rows]
 
 
 def skipped_artifacts(database: sqlite3.Connection, worktree: str) -> Sequence[Skipped]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from outcrop.core import rows
 from outcrop.core.model import EVERYTHING, FileState, Filter, Kind, Part, Skipped, SkipReason, Space
 from outcrop.core.protocols import Matrix, Vector, override
-from outcrop.core.reports import CollectionStatus, SpaceStatus
+from outcrop.core.reports import CollectionStatus, CutByLines, SpaceStatus
 from outcrop.errors import IndexMissing
 from outcrop.stores.sqlite import filters, inventory, keywords, membership, passages, upserts, writer
 from outcrop.stores.sqlite.connection import copy_tables, count_change, meta, moment, transaction
@@ -235,6 +235,11 @@ class SqliteStore(ProjectTables):
     def skipped(self) -> Sequence[Skipped]:
         with self._reading() as database:
             return membership.skipped_artifacts(database, self.worktree)
+
+    @override
+    def cut_by_lines(self) -> Sequence[CutByLines]:
+        with self._reading() as database:
+            return membership.cut_by_lines(database, self.worktree)
 
     @override
     def built(self) -> str | None:

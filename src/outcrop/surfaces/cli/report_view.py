@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from outcrop.config.settings import DEFAULT, NAMES, Settings
 from outcrop.core.model import Skipped
-from outcrop.core.reports import BuildReport, CollectionStatus, Plan, Status, Watcher
+from outcrop.core.reports import BuildReport, CollectionStatus, CutByLines, Plan, Status, Watcher
 from outcrop.surfaces.cli.terminal import Paint
 from outcrop.surfaces.render import columns, counted, duration, harmless_line, size
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from outcrop.app.catalog import Catalog, Folder, Tally
 
 HERE = "on this machine"
+
+# Files that even a short report names.
+NAMED_FILES = 5
 
 
 def build_lines(report: BuildReport, *, verbose: bool) -> Iterator[str]:
@@ -42,6 +45,7 @@ def build_lines(report: BuildReport, *, verbose: bool) -> Iterator[str]:
     if artifacts == 0:
         yield "nothing here is indexed" + ("" if report.skipped else ": there is no file to index")
     yield from _skip_summary(report.skipped, verbose=verbose, how="outcrop index --verbose")
+    yield from _by_lines(report.cut_by_lines, verbose=verbose, how="outcrop index --verbose")
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
@@ -55,6 +59,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         f"{HERE if plan.address is None else f'sent to {harmless_line(plan.address)}'}"
     )
     yield from _skip_summary(plan.skipped, verbose=True, how="")
+    yield from _by_lines(plan.cut_by_lines, verbose=True, how="")
 
 
 def _skip_summary(skipped: Sequence[Skipped], *, verbose: bool, how: str) -> Iterator[str]:
@@ -66,6 +71,14 @@ def _skip_summary(skipped: Sequence[Skipped], *, verbose: bool, how: str) -> Ite
     if verbose:
         for item in skipped:
             yield f"  {harmless_line(item.path)}: {_reason(item)}"
+
+
+def _by_lines(cut: Sequence[CutByLines], *, verbose: bool, how: str) -> Iterator[str]:
+    if cut:
+        more = "" if verbose or len(cut) <= NAMED_FILES else f" → {how}"
+        yield f"cut by lines, without their structure: {counted(len(cut), 'file')}{more}"
+    for item in cut if verbose else cut[:NAMED_FILES]:
+        yield f"  {harmless_line(item.path)}: {harmless_line(item.reason)}"
 
 
 def _reason(item: Skipped) -> str:
@@ -112,6 +125,7 @@ def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str
                 f" → outcrop clear --space {other.space}"
             )
     yield from _skip_summary(status.skipped, verbose=verbose, how="outcrop status --verbose")
+    yield from _by_lines(status.cut_by_lines, verbose=verbose, how="outcrop status --verbose")
 
 
 def catalog_lines(catalog: Catalog, paint: Paint, *, verbose: bool) -> Iterator[str]:
