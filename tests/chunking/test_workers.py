@@ -78,11 +78,11 @@ def test_results_keep_the_order_of_many_texts_and_of_what_is_none() -> None:
 
 def test_more_text_than_is_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "AHEAD", 1_000)
-    monkeypatch.setattr(pool, "TURNS", 3)
+    monkeypatch.setattr(pool, "TURNS", 5)
     read: list[int] = []
 
     def texts() -> object:
-        for n in range(30):
+        for n in range(15):
             read.append(n)
             yield n, Text(f"x = {n}\n" * 60, "a.py", Kind.CODE)
 
@@ -293,19 +293,19 @@ def test_a_hostile_text_takes_bounded_memory() -> None:
 def test_parsing_again_and_again_takes_no_more_memory() -> None:
     program = (
         "import resource\n"
-        "from outcrop.chunking.artifact import chunk\n"
-        "from outcrop.core.model import Kind\n"
-        "text = 'x = [1, 2, 3]\\n' * 8_000\n"
+        "from outcrop.chunking.code import find_definitions\n"
+        "from outcrop.chunking.rows import TextRows\n"
+        "rows = TextRows('x = [1, 2, 3]\\n' * 8_000)\n"
         "peaks = []\n"
-        "for _ in range(30):\n"
-        "    chunk(text, 'a.json', Kind.CODE)\n"
+        "for _ in range(60):\n"
+        "    find_definitions(rows, 'python')\n"
         "    peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
-        "print(peaks[-1] - peaks[5])\n"
+        "print(peaks[-1] - peaks[9])\n"
     )
     with script(program) as ran:
         output = ran.communicate()[0]
     growth = int(output) // (1024 if sys.platform == "darwin" else 1)
-    # 25 times the text and its blocks would be 5 MB.
+    # Fifty times the text are 5,600 kB.
     assert growth < 2_000
 
 
