@@ -121,8 +121,8 @@ def build(
     """Bring a corpus up to date: the paths that are named are the corpus, what is unchanged is left alone.
 
     Returns ``revision``, the counts ``added``, ``unchanged``, ``removed``, ``chunks``, ``embedded``, ``reused``,
-    ``characters`` and ``cut``, ``skipped`` (each with ``path``, ``reason`` and ``detail``), ``seconds`` and
-    ``complete``.
+    ``characters`` and ``cut``, ``skipped`` (each with ``path``, ``reason`` and ``detail``),
+    ``cut_by_lines`` (each with ``path`` and ``reason``), ``seconds`` and ``complete``.
     """
     return index.build(corpus=corpus, paths=paths, prune=prune, rebuild=rebuild)
 

@@ -33,7 +33,7 @@ IDLE_SECONDS = 20.0
 TURNS = 2_000
 
 # Seconds for one text where no processor time is used, as by a process that is stopped; and for each character.
-OVERDUE_SECONDS = 120.0
+OVERDUE_SECONDS = 300.0
 OVERDUE_PER_CHARACTER = 200e-6
 
 Item = TypeVar("Item")

@@ -46,7 +46,7 @@ class WorkerProcess:
                 stderr=subprocess.DEVNULL,
                 creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
             )
-        except (OSError, ValueError) as error:
+        except (OSError, TypeError, ValueError) as error:
             raise _unstartable(str(error)) from error
         self._requests, self._answers = cast(BinaryIO, self._popen.stdin), cast(BinaryIO, self._popen.stdout)
         if self._receive(_ANSWER) != READY:
