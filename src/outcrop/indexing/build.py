@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from outcrop.core.model import Filter, Skipped
 from outcrop.core.protocols import ChunkWriter, Embedder, Matrix, Publisher, Source
 from outcrop.core.reports import BuildReport, Plan, Progress
 from outcrop.core.rows import BuildOutcome, Completion, StoredArtifact, TransferCounts
+from outcrop.embedders.base import InProcessEmbedder
 from outcrop.embedders.http.consent import announce
 from outcrop.errors import EmbedderError
 from outcrop.indexing import ingest
@@ -67,7 +69,8 @@ def build(
     with store.writing():
         before = None if store.interrupted() else store.built()
         hidden = 0 if publisher is None else publisher.withdraw_hidden()
-        done = ingest.ingest(source, store, space, report, Cutter(source.rules), scope)
+        cutter = Cutter(source.rules)
+        done = ingest.ingest(source, store, space, report, cutter, scope, lambda: _load_early(embedder))
         revision = done.listing.revision
         hashes = {ref.hash for ref in done.placed}
         try:
@@ -99,6 +102,13 @@ def build(
         withdrawn=hidden + moved.removed,
         cut_by_lines=tuple(done.cut_by_lines),
     )
+
+
+def _load_early(embedder: Embedder) -> None:
+    if isinstance(embedder, InProcessEmbedder):
+        # What is wrong with a model is said when passages are stored and it is needed.
+        with suppress(EmbedderError):
+            embedder.load()
 
 
 def plan(source: Source, store: ChunkWriter, embedder: Embedder, scope: Scope = WHOLE) -> Plan:

@@ -115,9 +115,18 @@ class Cutter:
 
 
 def ingest(
-    source: Source, store: ChunkWriter, space: Space, report: Report, cutter: Cutter, scope: Scope = WHOLE
+    source: Source,
+    store: ChunkWriter,
+    space: Space,
+    report: Report,
+    cutter: Cutter,
+    scope: Scope = WHOLE,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Ingested:
-    """Make this view of the store hold and search what its source holds; the caller has the write lock."""
+    """Make this view of the store hold and search what its source holds; the caller has the write lock.
+
+    ``meanwhile`` is called when there is something to cut, which processes that only start will do.
+    """
     report(Progress("listing", 0, 0))
     known = dict(store.known())
     if not known:
@@ -125,6 +134,9 @@ def ingest(
     listing = source.artifacts(store.seen())
     refs, left_out = scope.choose(listing)
     outdated = cutter.outdated(refs, known)
+    if outdated:
+        pool.prepare()
+        meanwhile()
     batch: list[Entry] = []
     transient: list[Skipped] = []
     reread: dict[tuple[str, str | None], Ref] = {}

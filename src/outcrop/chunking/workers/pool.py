@@ -98,8 +98,8 @@ def lines_of(text: str, form: str, name: str) -> tuple[int, int] | None:
 
 
 def prepare() -> None:
-    """Start a process in the background, which texts will soon be there for."""
-    _pool.submit([])
+    """Start a process in the background, where there is none, since there will soon be texts."""
+    _pool.prepare()
 
 
 def _cut_of(client: _Client, text: Text | None, task: _Task | None) -> Cut | None:
@@ -202,6 +202,10 @@ class _Pool:
         # One that waits takes a batch at once: of two, one needs another process.
         if not self._threads or (self._batches.qsize() > 1 and len(self._threads) < usable_cpus()):
             self._start()
+
+    def prepare(self) -> None:
+        if not self._threads:
+            self.submit([])
 
     def revive(self) -> None:
         """Start a thread if the last one ended when a batch came."""
