@@ -56,7 +56,7 @@ BOUNDS = {
     "chunking.code:": 400,  # _text
     "chunking.headings._LINK": 2000,  # _LONGEST_TITLE
     "chunking.headings._MARKS": 2000,
-    "chunking._SHEBANG": 256,
+    "chunking.artifact._SHEBANG": 256,
     "chunking.rows._CLOSER": 200,  # TextRows.closer
     "chunking.rows._STRONG": 56,  # one word and its white space
     "core.names": 200,
