@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from outcrop.app.index import Index
     from outcrop.core.reports import BuildReport
 
+# Where an index is, from the folder of its source.
+INDEXES = (".outcrop/index.sqlite", ".git/outcrop/index.sqlite")
+
 # Between two tries while a watch updates the index.
 RETRY_SECONDS = 0.5
 
@@ -118,6 +121,11 @@ def _build(
     quiet: bool,
     as_json: bool,
 ) -> None:
+    if not any((folder / place).exists() for folder in (where, *where.absolute().parents) for place in INDEXES):
+        # A first build, it seems: a process that cuts starts while this one imports. One that is not needed only ends.
+        from outcrop.chunking.workers.pool import prepare
+
+        prepare()
     try:
         with open_with_progress(where, flags, rev=rev, quiet=quiet) as (index, display):
             report = _build_after_watch(index, display, arguments)
