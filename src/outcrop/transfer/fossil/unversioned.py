@@ -155,8 +155,11 @@ def _select(
 def _rows(database: sqlite3.Connection, names: Sequence[str]) -> list[_StoredFile]:
     """Stored files by name, with no content where it has more bytes than any file may have."""
     marks = ", ".join("?" * len(names))
-    content = f"CASE WHEN length(content) <= {max(map(most_bytes, names))} THEN content END"
-    columns = f"name, hash, sz, encoding, {content}, length(content)"
+    # Of the types that they should have, whatever another program put there; and a negative size is no size.
+    content = f"CASE WHEN length(content) <= {max(map(most_bytes, names))} THEN CAST(content AS BLOB) END"
+    columns = (
+        f"name, CAST(hash AS TEXT), max(0, CAST(coalesce(sz, 0) AS INTEGER)), encoding, {content}, length(content)"
+    )
     found = _select(database, columns, f"name IN ({marks}) ORDER BY name", names)
     return [
         # An empty file that came by sync has no content at all.
