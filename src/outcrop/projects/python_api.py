@@ -30,6 +30,7 @@ from outcrop.projects.python_modules import (
     parse,
 )
 from outcrop.projects.python_newdocs import AddedDoc, read_notes
+from outcrop.text.files import read_regular
 
 # Raised whenever other names are found, or the same are cut otherwise.
 VERSION = 1
@@ -121,7 +122,7 @@ def _read(place: Path, name: str, path: str) -> tuple[Module, str] | Skipped:
     try:
         if place.stat().st_size > MAX_BYTES:
             return Skipped(path, SkipReason.OVERSIZE)
-        data = place.read_bytes()
+        data = read_regular(place, MAX_BYTES)
     except OSError as error:
         return Skipped(path, SkipReason.UNREADABLE, error.strerror or str(error))
     try:

@@ -13,7 +13,7 @@ from itertools import accumulate, islice
 import numpy as np
 
 from outcrop import chunking
-from outcrop.core.batches import WRITE_CHUNKS, slices
+from outcrop.core.batches import WRITE_CHUNKS, in_batches, slices
 from outcrop.core.model import Artifact, Chunk, Filter, Ref, Skipped, SkipReason, Space
 from outcrop.core.protocols import Source, TransferStore, Vector, VectorStore
 from outcrop.core.reports import ImportReport, NormaliseReport
@@ -104,43 +104,35 @@ def import_blobs(
     """
     started = time.perf_counter()
     note = note_of(transfer)
-    contents: dict[str, bytes] = {}
     refused: list[Skipped] = []
-    stale = 0
+    imported = stale = 0
     with store.writing():
         listed = {ref.hash for ref in source.artifacts(store.seen()).refs}
-        for name, data in transfer.read_all():
-            artifact = blob.hash_of(name)
-            if artifact is None:
-                continue
-            if isinstance(data, Skipped):
-                refused.append(data)
-            elif artifact in listed:
-                contents[artifact] = data
-            else:
-                stale += 1
-        if not contents and not stale and not refused:
+        names = blob.hashes_of(transfer.names())
+        if not names:
             raise StoreError(
                 "there are no vectors to import here",
                 "Get them first: outcrop pull (a Fossil clone: fossil clone --unversioned)",
             )
-        space = space_of(note, contents.values(), expected)
-        records: dict[str, Sequence[BlobRecord]] = {}
-        for artifact, data in contents.items():
-            try:
-                decoded = blob.decode(data, space.dim)
-            except BlobError as error:
-                refused.append(Skipped(blob.name_of(artifact), SkipReason.BROKEN, error.what))
-            else:
-                # Those of a peer are imported with the peer.
-                records[artifact] = [record for record in decoded if record.project in ("", source.project)]
-        foreign = records if note is None or note.chunker != CHUNKER else {}
+        foreign: dict[str, Sequence[BlobRecord]] = {}
+        if note is None or note.chunker != CHUNKER:
+            # Their texts are needed before any other: all of them are held.
+            contents = dict(_wanted(_bounded(transfer.read_all()), listed, refused))
+            space = space_of(note, contents.values(), expected)
+            foreign = dict(_decoded(contents.items(), space, source, refused))
+            parts: Iterable[Mapping[str, Sequence[BlobRecord]]] = [foreign]
+        else:
+            space = space_of(note, (), expected)
+            sized = ((item, len(item[1])) for item in _wanted(transfer.read_all(), listed, refused))
+            # A few at a time, however many there are.
+            parts = (dict(_decoded(some, space, source, refused)) for some in in_batches(sized, BATCH_BYTES))
         done = ingest(source, store, space, report, _BlobCutter(source.rules, foreign))
-        imported = 0
-        vectors = _missing_vectors(store, space, records)
-        while batch := list(islice(vectors, WRITE_CHUNKS)):
-            store.add_vectors(space, [digest for digest, _ in batch], np.stack([vector for _, vector in batch]))
-            imported += len(batch)
+        for records in parts:
+            vectors = _missing_vectors(store, space, records)
+            while batch := list(islice(vectors, WRITE_CHUNKS)):
+                store.add_vectors(space, [digest for digest, _ in batch], np.stack([vector for _, vector in batch]))
+                imported += len(batch)
+        stale = len(names - listed)
         embedded, chunks = store.progress(space, Filter(imported=False))
         if embedded == chunks and not foreign:
             store.finish(done.listing.revision)
@@ -190,6 +182,46 @@ def space_of(note: SpaceNote | None, contents: Iterable[bytes], expected: Space)
             "Choose that embedder with --embedder and --model, or make them anew: outcrop index",
         )
     return found
+
+
+def _wanted(
+    found: Iterable[tuple[str, bytes | Skipped]], listed: Collection[str], refused: list[Skipped]
+) -> Iterator[tuple[str, bytes]]:
+    """The blobs of these artifacts; ``refused`` takes what cannot be read."""
+    for name, data in found:
+        artifact = blob.hash_of(name)
+        if artifact is None:
+            continue
+        if isinstance(data, Skipped):
+            refused.append(data)
+        elif artifact in listed:
+            yield artifact, data
+
+
+def _decoded(
+    contents: Iterable[tuple[str, bytes]], space: Space, source: Source, refused: list[Skipped]
+) -> Iterator[tuple[str, Sequence[BlobRecord]]]:
+    """The records of blobs that are the source's own; those of a peer are imported with the peer."""
+    for artifact, data in contents:
+        try:
+            decoded = blob.decode(data, space.dim)
+        except BlobError as error:
+            refused.append(Skipped(blob.name_of(artifact), SkipReason.BROKEN, error.what))
+        else:
+            yield artifact, [record for record in decoded if record.project in ("", source.project)]
+
+
+def _bounded(found: Iterable[tuple[str, bytes | Skipped]]) -> Iterator[tuple[str, bytes | Skipped]]:
+    """The same, as long as all of it together can be held in memory."""
+    held = 0
+    for name, data in found:
+        held += len(data) if isinstance(data, bytes) else 0
+        if held > blob.MOST_HELD:
+            raise BlobError(
+                f"the blobs are of another version or without {blob.NOTE}, and more than {blob.MOST_HELD >> 20:,} MiB",
+                "Make the vectors anew: outcrop index",
+            )
+        yield name, data
 
 
 class _BlobCutter(Cutter):
@@ -291,13 +323,20 @@ def _fingerprint(chunks: Iterable[BlobRecord | Embedded]) -> bytes:
 def _normalise_blobs(transfer: TransferStore, expected: Space) -> tuple[int, int, list[Skipped]]:
     """Write anew what is not in the present form. Returns how many were written and unchanged, and the bad ones."""
     note = note_of(transfer)
-    found = {name: data for name, data in transfer.read_all() if blob.hash_of(name) is not None}
-    contents = [data for data in found.values() if isinstance(data, bytes)]
-    space = space_of(note, contents, note.space if note else expected)
+    found: Iterable[tuple[str, bytes | Skipped]] = transfer.read_all()
+    space = expected
+    if note is not None:
+        space = note.space
+    else:
+        found = list(_bounded(found))
+        contents = [data for name, data in found if isinstance(data, bytes) and blob.hash_of(name) is not None]
+        space = space_of(note, contents, expected)
     adds: dict[str, bytes] = {}
     refused: list[Skipped] = []
-    unchanged = 0
-    for name, data in found.items():
+    written = unchanged = 0
+    for name, data in found:
+        if blob.hash_of(name) is None:
+            continue
         records = _records(data, space.dim)
         if isinstance(data, Skipped):
             refused.append(data)
@@ -308,10 +347,12 @@ def _normalise_blobs(transfer: TransferStore, expected: Space) -> tuple[int, int
                 adds[name] = blob.encode(blob.decode(data, space.dim, normalise=True), space.dim)
             except BlobError as error:
                 refused.append(Skipped(name, SkipReason.BROKEN, error.what))
-    if note is None and adds:
-        adds[blob.NOTE] = blob.encode_note(SpaceNote(space))
-    counts = transfer.replace(adds, ())
-    return counts.added - (blob.NOTE in adds), unchanged, refused
+        if sum(map(len, adds.values())) >= BATCH_BYTES:
+            written, adds = written + transfer.replace(adds, ()).added, {}
+    written += transfer.replace(adds, ()).added
+    if note is None and written:
+        transfer.replace({blob.NOTE: blob.encode_note(SpaceNote(space))}, ())
+    return written, unchanged, refused
 
 
 def _records(data: bytes | Skipped, dim: int) -> Sequence[BlobRecord] | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from outcrop.core.sqlite_errors import ErrorClasses, is_locked, translated
 from outcrop.errors import ArtifactUnreadable, NotARepository, SourceError, SourceLocked
-from outcrop.vcs.fossil_artifacts import apply_delta, inflate, is_authentic
+from outcrop.vcs.fossil_artifacts import MAX_CONTENT_BYTES, apply_delta, inflate, is_authentic
 
 # The database at the root of a checkout that names its repository; the second is Windows' name.
 CHECKOUT_FILES = (".fslckout", "_FOSSIL_")
@@ -27,6 +27,9 @@ BUSY_SECONDS = 15.0
 _TABLES = frozenset({"blob", "delta", "rcvfrom", "config", "event", "tag", "tagxref", "private", "shun"})
 # Parameters of one statement; SQLite may be built to take no more than 999.
 _MAX_PARAMETERS = 500
+
+# Bytes that all the deltas of one content may make together: a chain of 10,000 versions of 1 MB.
+_MAX_CHAIN_BYTES = 10 << 30
 
 _ERRORS = ErrorClasses(locked=SourceLocked, denied=SourceError, damaged=SourceError, other=SourceError)
 
@@ -181,7 +184,10 @@ def find_blobs(database: sqlite3.Connection, uuids: Iterable[str]) -> Mapping[st
 
 def read_content(database: sqlite3.Connection, uuid: str, rid: int) -> bytes:
     """One content, rebuilt from its chain of deltas and checked against its hash."""
-    sql = "SELECT b.content, b.size, d.srcid FROM blob b LEFT JOIN delta d USING(rid) WHERE b.rid = ?"
+    sql = (
+        f"SELECT CASE WHEN length(b.content) <= {MAX_CONTENT_BYTES} THEN b.content END, b.size, d.srcid"
+        " FROM blob b LEFT JOIN delta d USING(rid) WHERE b.rid = ?"
+    )
     deltas: list[bytes] = []
     visited: set[int] = set()
     while True:
@@ -197,8 +203,12 @@ def read_content(database: sqlite3.Connection, uuid: str, rid: int) -> bytes:
         deltas.append(stored)
         rid = source
     data = inflate(stored)
+    made = len(data)
     for delta in reversed(deltas):
         data = apply_delta(data, inflate(delta))
+        made += len(data)
+        if made > _MAX_CHAIN_BYTES:
+            raise ArtifactUnreadable("its deltas make more than any content needs")
     if not is_authentic(data, uuid):
         raise ArtifactUnreadable("its content does not match its hash")
     return data

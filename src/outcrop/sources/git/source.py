@@ -23,7 +23,7 @@ from outcrop.sources.selection import FileSource
 from outcrop.sources.store_place import checked_store
 from outcrop.sources.watch_paths import WatchPaths, git_watch_paths
 from outcrop.vcs.git import Repository, answer, blob_id, find_commit, missing_objects, read_blobs
-from outcrop.vcs.git_repository import find_repository
+from outcrop.vcs.git_repository import find_repository, line_of
 
 # Artifacts of one request to git: their sizes are known before the first of them is read.
 _SLICE = 1024
@@ -77,7 +77,7 @@ class GitSource(FileSource):
         names = {"", self.worktree}
         try:
             for entry in (self._repository.common_dir / "worktrees").iterdir():
-                place = (entry / "gitdir").read_text("utf-8", "surrogateescape").rstrip("\r\n")
+                place = line_of(entry / "gitdir")
                 if (entry / "locked").exists() or (entry / place).exists():
                     names.add(entry.name)
         except OSError:

@@ -60,15 +60,15 @@ class VectorCache:
         return self._ids[best], top
 
     def vectors(self, database: sqlite3.Connection, space: Space, ids: Sequence[int]) -> Mapping[int, Vector]:
-        """Vectors of single chunks, float32 ``[dim]`` each, where there are any."""
+        """Vectors of single chunks, float32 ``[dim]`` each, where there are any; a damaged one is none."""
         self._drop_if_changed(database, space)
         wanted = np.array(sorted(set(ids)), np.int64)
         if self._ids is not None and self._matrix is not None:
             rows = _rows_of(self._ids, wanted)
-            return dict(zip(self._ids[rows].tolist(), self._matrix[rows], strict=True))
+            return _finite(dict(zip(self._ids[rows].tolist(), self._matrix[rows], strict=True)))
         question = "SELECT chunk_id, v FROM fx_vec_embedding WHERE chunk_id = ? AND model = ?"
         found = [row for one in wanted.tolist() for row in database.execute(question, (one, space.model))]
-        return {row[0]: _block([row], space)[0] for row in found}
+        return _finite({row[0]: _block([row], space)[0] for row in found})
 
     def count(self, database: sqlite3.Connection, space: Space, visible: Ids | None) -> int:
         self._drop_if_changed(database, space)
@@ -85,6 +85,10 @@ class VectorCache:
         key = (moment(database), space)
         if key != self._key:
             self._key, self._ids, self._matrix = key, None, None
+
+
+def _finite(vectors: Mapping[int, Vector]) -> Mapping[int, Vector]:
+    return {key: vector for key, vector in vectors.items() if np.isfinite(vector).all()}
 
 
 def _rows_of(ids: Ids, visible: Ids) -> Ids:
