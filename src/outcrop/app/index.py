@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
@@ -28,6 +29,7 @@ from outcrop.errors import OutcropError, UsageError
 from outcrop.search.engine import search, search_all
 from outcrop.search.parse import parse
 from outcrop.search.query import Choice, Query, filter_of, mode_of
+from outcrop.search.staleness import update_commands
 from outcrop.sources.discover import find_root, open_source
 from outcrop.sources.options import Options, exclude_store
 from outcrop.stores.sqlite.store import SqliteStore
@@ -138,12 +140,19 @@ class Index:
             StoreError: The index exists and cannot be used.
         """
         parsed = _query(query, k, kind, project, corpus, path, mode, min_score, explain)
-        return search(parsed, self.store, self.source, self.embedder, self._search_files)
+        return self._with_update(search(parsed, self.store, self.source, self.embedder, self._search_files))
 
     def query(self, texts: Sequence[str], **options: Unpack[SearchOptions]) -> list[Answer]:
         """Answer several questions, embedded in one call, each as :meth:`search` does."""
         queries = [_query(text, **options) for text in texts]
-        return search_all(queries, self.store, self.source, self.embedder, self._search_files)
+        answers = search_all(queries, self.store, self.source, self.embedder, self._search_files)
+        return [self._with_update(answer) for answer in answers]
+
+    def _with_update(self, answer: Answer) -> Answer:
+        stale = answer.stale
+        if stale is None:
+            return answer
+        return replace(answer, stale=replace(stale, update=update_commands(stale.corpora, dict(self.settings.corpora))))
 
     def _search_files(self, query: Query, reason: str | None) -> Answer:
         # Imported here: only a source without an index needs it.
@@ -304,7 +313,7 @@ class Index:
 
     def status(self) -> Status:
         """What is indexed, and whether it is current. Sends nothing, loads no model."""
-        return maintenance.status(self.source, self.store, self.embedder)
+        return maintenance.status(self.source, self.store, self.embedder, dict(self.settings.corpora))
 
     def clear(self, *, corpus: str | None = None, space: str | None = None) -> int:
         """Drop a corpus of this view with its records, a space, or (without arguments) everything. Returns bytes freed.

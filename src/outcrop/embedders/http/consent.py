@@ -154,6 +154,16 @@ class Egress(Embedder):
             token=self.token,
         )
 
+    def without_retries(self) -> Egress:
+        """The same embedder, which tries each request once."""
+        return Egress(
+            self._inner.without_retries(),
+            self._consent,
+            allowed=tuple(self._allowed),
+            proxy=self._proxy,
+            token=self.token,
+        )
+
     def announce(self, texts: int, characters: int) -> None:
         """Say how much is coming in all, so that the disclosure does not count the first part only."""
         with self._lock:
@@ -211,6 +221,11 @@ def announce(embedder: Embedder, texts: int, characters: int) -> None:
     """Tell an embedder that has an address how much is coming; others ignore it."""
     if isinstance(embedder, Egress):
         embedder.announce(texts, characters)
+
+
+def without_retries(embedder: Embedder) -> Embedder:
+    """An embedder that tries each request once; those without an address have no requests."""
+    return embedder.without_retries() if isinstance(embedder, Egress) else embedder
 
 
 def without_asking(embedder: Embedder) -> Embedder:

@@ -162,7 +162,19 @@ def drop_sources(database: sqlite3.Connection) -> None:
 
 def drop_everything(database: sqlite3.Connection) -> None:
     keywords.clear(database)
-    for table in ("chunk", "embedding", "artifact", "member", "file", "skip", "built", "record", "project", "state"):
+    for table in (
+        "chunk",
+        "embedding",
+        "artifact",
+        "member",
+        "file",
+        "skip",
+        "built",
+        "record",
+        "project",
+        "state",
+        "refused",
+    ):
         database.execute(f"DELETE FROM fx_vec_{table}")
 
 

@@ -57,7 +57,7 @@ def answer_text(answer: Answer, full: bool) -> str:
 def _head(answer: Answer) -> str:
     parts = [f"{answer.mode}: {counted(len(answer.hits), 'hit')}", *corrections(answer)]
     if answer.stale:
-        parts.append("stale: files changed since they were indexed, lines may have moved (outcrop index)")
+        parts.append(f"stale: files changed since they were indexed, lines may have moved ({answer.stale.update})")
     if answer.reason:
         parts.append(f"because {answer.reason}" if answer.mode is Mode.KEYWORD else answer.reason)
     return _fit(harmless_line("; ".join(parts)), TOKENS_OF_THE_HEAD)
@@ -125,11 +125,15 @@ def status_text(status: IndexStatus) -> str:
         f"space {status.space}; model {'ready' if status.ready else 'not loaded yet'}"
     ]
     if status.stale:
-        lines.append(f"indexed at {status.revision}, now at {status.current}; to update it: outcrop index")
+        lines.append(f"indexed at {status.revision}, now at {status.current}; to update it: {status.update}")
     if status.space != status.embedder:
         lines.append(f"the embedder that is set is {status.embedder}: searches go by words until outcrop index")
     if status.building:
         lines.append("it is being built right now")
+    if status.words_only:
+        lines.append(
+            f"found by words only, since the embedder refuses them: {counted(len(status.words_only), 'passage')}"
+        )
     for each in status.corpora:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(each.kinds.items()))
         held = f"{counted(each.chunks, 'passage')} of {counted(each.artifacts, 'artifact')}"

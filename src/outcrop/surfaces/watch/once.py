@@ -58,9 +58,10 @@ def update_once(index: Index, progress: Callable[[Progress], None], *, if_indexe
 
 
 def describe(done: Update) -> str:
+    words_only = f", {len(done.words_only):,} by words only" if done.words_only else ""
     return (
         f"current to {done.revision[:12]}: {counted(done.added, 'artifact')} new or changed, {done.removed:,} removed, "
-        f"{counted(done.embedded, 'passage')} embedded"
+        f"{counted(done.embedded, 'passage')} embedded{words_only}"
     )
 
 

@@ -119,7 +119,10 @@ class Site:
         stale = answer.stale
         if stale is not None:
             current = shown_revision(stale.current, reader.kinds) or ""
-            stale = Stale(shown_revision(stale.indexed, reader.kinds), current)
+            indexed = shown_revision(stale.indexed, reader.kinds)
+            stale = (
+                replace(stale, indexed=indexed, current=current) if reader.kinds is None else Stale(indexed, current)
+            )
         return replace(answer, reason=reason, stale=stale)
 
     def read(self, reader: Reader, *, path: str | None, content_hash: str | None, project: str) -> Document:
