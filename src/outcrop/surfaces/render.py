@@ -182,9 +182,9 @@ def staleness(stale: Stale) -> str:
     custom = "" if set(stale.corpora) <= set(DEFAULT_BUILDERS) else f"{harmless_line(', '.join(stale.corpora))}: "
     if now and not before:
         return f"{custom}its first build did not finish"
-    return custom + (
-        f"made at {before}, the source is at {now}" if now != before and now else "files changed since it was made"
-    )
+    if now and now != before:
+        return f"{custom}made at {before}, the source is at {now}"
+    return f"{custom}files changed since it was made"
 
 
 def counted(number: int, noun: str) -> str:

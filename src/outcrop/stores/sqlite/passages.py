@@ -154,7 +154,7 @@ def pending(database: sqlite3.Connection, space: Space, chosen: frozenset[int] |
 
 
 def refused(database: sqlite3.Connection, space: Space, chosen: frozenset[int] | None) -> Sequence[RefusedChunk]:
-    """Chunks that the embedder of a space refused, by when it was last tried; of these ids only where some are chosen."""
+    """Chunks that the embedder of a space refused, by when it was last tried; of these ids where some are chosen."""
     rows = database.execute(
         f"SELECT c.id, c.digest, coalesce(c.path, c.hash), r.reason, {CHUNK_COLUMNS}"
         " FROM fx_vec_refused r CROSS JOIN fx_vec_chunk c ON c.digest = r.digest WHERE r.model = ?"

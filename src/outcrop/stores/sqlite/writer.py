@@ -164,7 +164,7 @@ def delete_chunks(database: sqlite3.Connection, ids: Sequence[int]) -> None:
     database.executemany("DELETE FROM fx_vec_embedding WHERE chunk_id = ?", ((chunk_id,) for chunk_id in ids))
     database.executemany("DELETE FROM fx_vec_chunk WHERE id = ?", ((chunk_id,) for chunk_id in ids))
     database.execute(
-        "DELETE FROM fx_vec_refused WHERE NOT EXISTS(SELECT 1 FROM fx_vec_chunk c WHERE c.digest = fx_vec_refused.digest)"
+        "DELETE FROM fx_vec_refused AS r WHERE NOT EXISTS(SELECT 1 FROM fx_vec_chunk c WHERE c.digest = r.digest)"
     )
 
 
@@ -188,8 +188,8 @@ def place_vectors(
 def add_vectors(database: sqlite3.Connection, rows: Sequence[VectorRow]) -> None:
     database.executemany("INSERT OR IGNORE INTO fx_vec_embedding VALUES (?, ?, ?, ?)", rows)
     database.execute(
-        "DELETE FROM fx_vec_refused WHERE EXISTS(SELECT 1 FROM fx_vec_chunk c JOIN fx_vec_embedding e"
-        " ON e.chunk_id = c.id AND e.model = fx_vec_refused.model WHERE c.digest = fx_vec_refused.digest)"
+        "DELETE FROM fx_vec_refused AS r WHERE EXISTS(SELECT 1 FROM fx_vec_chunk c JOIN fx_vec_embedding e"
+        " ON e.chunk_id = c.id AND e.model = r.model WHERE c.digest = r.digest)"
     )
 
 
