@@ -43,7 +43,9 @@ def opened(root: Path, server: Listening, dialect: str, **more: object) -> outcr
     return outcrop.open(root, settings=settings | more)
 
 
-def refusing(refusal: Sent | Callable[[Request], Sent], model: Callable[[Request], Sent]) -> Callable[[Request], Answer]:
+def refusing(
+    refusal: Sent | Callable[[Request], Sent], model: Callable[[Request], Sent]
+) -> Callable[[Request], Answer]:
     def answer(request: Request) -> Sent:
         if not any(POISON in text for text in request.texts):
             return model(request)

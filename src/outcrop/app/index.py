@@ -158,6 +158,8 @@ class Index:
         # Imported here: only a source without an index needs it.
         from outcrop.search.fallback import search_files
 
+        if reason is None and self.store.file.is_being_written():
+            reason = "another process is making the first index"
         scopes = [self._scope(name, None, True) for name, _ in self.settings.corpora]
         return search_files(query, self.source, SqliteStore(None, self.source.worktree), scopes, reason)
 

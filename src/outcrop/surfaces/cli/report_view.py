@@ -100,7 +100,8 @@ def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str
     yield f"{status.source}  {paint('path', harmless_line(status.root))}{project}"
     yield f"embedder  {status.embedder}, {HERE if status.address is None else f'sends text to {status.address}'}"
     if not status.exists:
-        yield f"index  none yet; it would be {harmless_line(status.store)} → outcrop index"
+        how = "another process is making it" if status.writer else "→ outcrop index"
+        yield f"index  none yet; it would be {harmless_line(status.store)} {how}"
         return
     yield f"index  {harmless_line(status.store)} · {size(status.bytes)} · {_freshness(status, paint)}"
     if status.watcher is not None:
@@ -183,7 +184,9 @@ def _freshness(status: Status, paint: Paint) -> str:
         problem = f"stale: the source has changed{custom}"
     elif status.space is not None and status.space != status.embedder:
         problem = f"made by {status.space}"
-    return paint("warn", f"{problem} → {status.update}") if problem else paint("good", "current")
+    # While another process builds, a second build would only fail.
+    advice = "" if status.writer else f" → {status.update}"
+    return paint("warn", f"{problem}{advice}") if problem else paint("good", "current")
 
 
 def settings_lines(settings: Settings, paint: Paint) -> Iterator[str]:

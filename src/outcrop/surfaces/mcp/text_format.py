@@ -119,17 +119,20 @@ def passage_text(passage: ReadPassage) -> str:
 def status_text(status: IndexStatus) -> str:
     where = f"{status.source} {status.project} at {status.root}"
     if not status.exists:
-        return f"{where}: there is no index yet. Searches read the files, by words alone, until: outcrop index"
+        until = "another process has made the first one" if status.building else "outcrop index"
+        return f"{where}: there is no index yet. Searches read the files, by words alone, until: {until}"
     lines = [
         f"{where}: {'stale' if status.stale else 'current'}, {status.complete:.0%} embedded, {size(status.bytes)}; "
         f"space {status.space}; model {'ready' if status.ready else 'not loaded yet'}"
     ]
-    if status.stale:
-        lines.append(f"indexed at {status.revision}, now at {status.current}; to update it: {status.update}")
-    if status.space != status.embedder:
-        lines.append(f"the embedder that is set is {status.embedder}: searches go by words until outcrop index")
     if status.building:
         lines.append("it is being built right now")
+    if status.stale:
+        advice = "" if status.building else f"; to update it: {status.update}"
+        lines.append(f"indexed at {status.revision}, now at {status.current}{advice}")
+    if status.space != status.embedder:
+        until = "that build is done" if status.building else "outcrop index"
+        lines.append(f"the embedder that is set is {status.embedder}: searches go by words until {until}")
     if status.words_only:
         lines.append(
             f"found by words only, since the embedder refuses them: {counted(len(status.words_only), 'passage')}"
