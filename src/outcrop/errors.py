@@ -2,7 +2,8 @@
 
 OutcropError
 ├── SourceError       NotARepository · SourceLocked · ArtifactUnreadable
-├── EmbedderError     EmbedderUnavailable (EgressRefused · EmbedderTimeout) · BadEmbedding · DimensionMismatch
+├── EmbedderError     EmbedderUnavailable (EgressRefused · EmbedderTimeout · InputRefused) · BadEmbedding
+│                     DimensionMismatch
 ├── StoreError        IndexMissing · SpaceMismatch · SchemaTooNew · StoreLocked · StoreDamaged · StoreFull
 ├── FormatError       BlobError · ManifestError · IntegrityError
 └── UsageError        UnknownKind · UnknownProject · UnknownCorpus · UnknownArtifact · BadConfig
@@ -56,6 +57,10 @@ class EgressRefused(EmbedderUnavailable):
 
 class EmbedderTimeout(EmbedderUnavailable):
     """The embedder does not answer in time."""
+
+
+class InputRefused(EmbedderUnavailable):
+    """The embedder fails on these texts, and perhaps not on others."""
 
 
 class BadEmbedding(EmbedderError):

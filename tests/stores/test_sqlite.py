@@ -81,6 +81,7 @@ def test_an_index_of_the_first_schema_is_brought_up_and_a_peers_is_left_alone(pa
     fresh = columns_of(database)
     # What version 1 did not have.
     database.execute("DROP TABLE fx_vec_project")
+    database.execute("DROP TABLE fx_vec_refused")
     for column in ("start_s", "end_s", "uri", "transcript"):
         database.execute(f"ALTER TABLE fx_vec_chunk DROP COLUMN {column}")
     database.execute("UPDATE fx_vec_meta SET value = '1' WHERE key = 'schema'")
@@ -101,6 +102,7 @@ def test_of_processes_that_open_an_older_schema_at_once_one_upgrades_it(path: Pa
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         fresh = columns_of(database)
         database.execute("DROP TABLE fx_vec_project")
+        database.execute("DROP TABLE fx_vec_refused")
         for column in ("start_s", "end_s", "uri", "transcript"):
             database.execute(f"ALTER TABLE fx_vec_chunk DROP COLUMN {column}")
         database.execute("UPDATE fx_vec_meta SET value = '1' WHERE key = 'schema'")

@@ -208,7 +208,7 @@ def answer(text: str) -> Answer:
 def test_an_answer_is_plain_json() -> None:
     found = json.loads(to_json(answer("é\n")))
     assert found["mode"] == "hybrid"
-    assert found["stale"] == {"indexed": None, "current": "b"}
+    assert found["stale"] == {"indexed": None, "current": "b", "corpora": [], "update": "outcrop index"}
     assert found["hits"][0]["kind"] == "doc"
     assert found["hits"][0]["lines"] == [1, 2]
     assert found["hits"][0]["text"] == "é\n"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from outcrop.core.model import Kind, Skipped, SkipReason, Space
+from outcrop.core.model import Filter, Kind, Skipped, SkipReason, Space
 from outcrop.core.protocols import Embedder, Source, VectorStore
 from outcrop.core.reports import SpaceStatus
 from outcrop.core.rows import InventoryRow
@@ -95,7 +95,7 @@ class Catalog:
     embedder: str
     current: str  # What the source is at now; empty for a reader who may not see its files
     stale: bool  # Whether a corpus is behind it, or none was ever complete
-    complete: float  # Share of the passages that have a vector in the space that is searched, 0 to 1
+    complete: float  # Share of the passages that the space that is searched is done with, 0 to 1
     bytes: int | None  # Size on disk; None for a reader who may not see everything
     total: Tally
     corpora: tuple[Corpus, ...]
@@ -124,10 +124,12 @@ def catalog(
     skipped: Sequence[Skipped] = ()
     revisions: Mapping[str, str] = {}
     spaces: Sequence[SpaceStatus] = ()
+    refused = 0
     if state is not None:
         with store.snapshot():
             holdings, skipped = store.holdings(), store.skipped()
             revisions, spaces = store.revisions(), store.spaces()
+            refused = len(store.refused(state.space, Filter(kinds=tuple(kinds or ()))))
     shown = [each for each in visible(source, holdings) if kinds is None or each.kind in kinds]
     space = None if state is None else state.space
     total = _tally("", shown, space)
@@ -146,7 +148,7 @@ def catalog(
         embedder=embedder.space.id,
         current=shown_revision(current, kinds) or "",
         stale=any(each.stale for each in corpora) or compare(revisions, current, has_members=False) is not None,
-        complete=total.embedded / total.chunks if total.chunks else float(bool(revisions)),
+        complete=min(1.0, (total.embedded + refused) / total.chunks) if total.chunks else float(bool(revisions)),
         bytes=store.size() if kinds is None and exists else None,
         total=total,
         corpora=tuple(corpora),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from outcrop.core.model import Filter, Space
 from outcrop.core.protocols import Embedder, Source
 from outcrop.core.reports import Status
@@ -15,14 +17,15 @@ from outcrop.errors import (
     UnknownCorpus,
     UsageError,
 )
-from outcrop.search.staleness import compare
+from outcrop.search.staleness import compare, update_commands
 from outcrop.stores.sqlite.store import SqliteStore
 
 
-def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
-    """Sends nothing, loads no model."""
-    # Imported here: a search does not ask which process keeps the index current.
+def status(source: Source, store: SqliteStore, embedder: Embedder, listed: Collection[str] = ()) -> Status:
+    """Sends nothing, loads no model. ``listed`` are the custom corpora whose paths the settings name."""
+    # Imported here: a search asks none of this.
     from outcrop.app import watch_lock
+    from outcrop.indexing.build import words_only
 
     exists = store.exists
     current = source.revision(store.seen() if exists else {})
@@ -32,6 +35,9 @@ def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
     stale = compare(revisions, current, has_members=not has_only_records)
     # Imported projects have a share of their own.
     embedded, chunks = store.progress(state.space, Filter(imported=False)) if state else (0, 0)
+    behind = stale.corpora if stale is not None else ()
+    if embedded < chunks:
+        behind = tuple(dict.fromkeys([*behind, *sorted({item.builder for item in store.members()} - set(revisions))]))
     return Status(
         source=source.type,
         root=str(source.root),
@@ -53,6 +59,9 @@ def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
         watcher=watch_lock.read(store),
         projects=tuple(store.project_statuses()),
         cut_by_lines=tuple(store.cut_by_lines()) if exists else (),
+        words_only=words_only(store, state.space) if state else (),
+        behind=behind,
+        update=update_commands(behind, listed),
     )
 
 

@@ -6,6 +6,9 @@ import re
 
 from outcrop.errors import UsageError
 
+# The two corpora that every index has; they are built together.
+DEFAULT_BUILDERS = ("code", "docs")
+
 _CORPUS = re.compile(r"\w[\w.-]{0,63}")
 _PROJECT = re.compile(r"[^\W_A-Z][\w.-]{0,63}")
 

@@ -131,7 +131,10 @@ class IndexState(Protocol):
         """Whether artifacts were stored since a build of any view was last complete."""
 
     def progress(self, space: Space, where: Filter = EVERYTHING) -> tuple[int, int]:
-        """Chunks of this view with a vector in that space, and all chunks of this view."""
+        """Chunks of this view with a vector in that space, or refused by its embedder, and all chunks of this view."""
+
+    def refused(self, space: Space, where: Filter = EVERYTHING) -> Sequence[rows.RefusedChunk]:
+        """Chunks of this view that the embedder of that space refused, those first that were not tried for longest."""
 
     def skipped(self) -> Sequence[Skipped]:
         """What this view's last build left out."""
@@ -238,7 +241,7 @@ class ChunkWriter(IndexState, Protocol):
         """Returns how many of them were there."""
 
     def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[rows.Digested]:
-        """Distinct passages of this view that have no vector in that space, in index order."""
+        """Distinct passages of this view without a vector in that space that were not refused, in index order."""
 
     def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
         """Which of these digests have a vector in that space already."""
@@ -250,6 +253,9 @@ class ChunkWriter(IndexState, Protocol):
 
         For a completion, in the same transaction, do what :meth:`finish` does.
         """
+
+    def refuse(self, space: Space, reasons: Mapping[bytes, str]) -> None:
+        """Remember by digest that the embedder of that space cannot embed passages now, and why."""
 
     def copy_in(
         self, project: str, entries: Sequence[rows.Entry], space: Space, digests: Sequence[bytes], vectors: Matrix

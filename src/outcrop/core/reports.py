@@ -31,6 +31,15 @@ class CutByLines:
 
 
 @dataclass(frozen=True, slots=True)
+class WordsOnly:
+    """A passage that the embedder cannot embed: it is found by its words, not by its meaning."""
+
+    path: str  # Where it has none, the artifact's hash
+    lines: tuple[int, int]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class BuildReport:
     """What a build did. ``chunks`` is how many the corpus now has, ``complete`` False if the build stopped early."""
 
@@ -49,6 +58,7 @@ class BuildReport:
     shared: int = 0  # Transfer blobs that were written for other copies of the repository
     withdrawn: int = 0
     cut_by_lines: tuple[CutByLines, ...] = ()
+    words_only: tuple[WordsOnly, ...] = ()  # Of all that the build covers, also what was refused before
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +122,7 @@ class UpsertReport:
     characters: int
     cut: int
     seconds: float
+    words_only: tuple[WordsOnly, ...] = ()  # Of all records of the corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +223,7 @@ class Status:
     revision: str | None  # What the index is current to, None when it was never completed
     current: str  # What the source is at now
     stale: bool
-    complete: float  # Share of chunks that have a vector in the space that is searched, 0 to 1
+    complete: float  # Share of chunks that the space that is searched is done with, 0 to 1
     writer: bool  # Whether another process is building right now
     space: str | None  # The space that search scans, None without an index; ``embedder`` is the configured one
     embedder: str
@@ -223,6 +234,9 @@ class Status:
     watcher: Watcher | None = None
     projects: tuple[ProjectStatus, ...] = ()  # What was imported from peers, which were not asked
     cut_by_lines: tuple[CutByLines, ...] = ()
+    words_only: tuple[WordsOnly, ...] = ()
+    behind: tuple[str, ...] = ()  # The corpora that are not up to date, where that is known
+    update: str = "outcrop index"  # The commands that bring them up to date
 
 
 @dataclass(frozen=True, slots=True)

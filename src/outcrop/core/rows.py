@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcrop.core.model import Chunk, FileState, Kind, MediaNote, Part, RecordNote, Ref, Skipped, SkipReason, Space
-
-# The two corpora that every index has; they are built together.
-DEFAULT_BUILDERS = ("code", "docs")
+from outcrop.core.names import DEFAULT_BUILDERS as DEFAULT_BUILDERS
 
 # Builder of what came from peers: no build prunes it, and no corpus can have this name.
 IMPORTED = "@"
@@ -46,6 +44,14 @@ class Digested:
 
     chunk: Chunk
     digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedChunk(Digested):
+    """A chunk that the embedder cannot embed, so that only its words are found."""
+
+    path: str  # Where it has none, the artifact's hash
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

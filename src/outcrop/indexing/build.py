@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from outcrop import chunking
-from outcrop.core.model import Filter, Skipped
-from outcrop.core.protocols import ChunkWriter, Embedder, Matrix, Publisher, Source
-from outcrop.core.reports import BuildReport, Plan, Progress
-from outcrop.core.rows import BuildOutcome, Completion, StoredArtifact, TransferCounts
+from outcrop.core.model import EVERYTHING, Filter, Skipped, Space
+from outcrop.core.protocols import ChunkWriter, Embedder, IndexState, Matrix, Publisher, Source
+from outcrop.core.reports import BuildReport, Plan, Progress, WordsOnly
+from outcrop.core.rows import BuildOutcome, Completion, Digested, StoredArtifact, TransferCounts
 from outcrop.embedders.base import InProcessEmbedder
 from outcrop.embedders.http.consent import announce
 from outcrop.errors import EmbedderError
-from outcrop.indexing import ingest
+from outcrop.indexing import ingest, refusals
 from outcrop.indexing.ingest import WHOLE, Cutter, Report
+from outcrop.indexing.refusals import Embedding
 from outcrop.indexing.scope import Scope
 from outcrop.text import tokenizer
 
@@ -37,6 +39,9 @@ FLUSH_SECONDS = 60.0
 
 # Vectors of one transaction: more would lock a Fossil repository for longer than a fifth of a second.
 FLUSH_TEXTS = 10_000
+
+# Passages that the embedder refused before and a build tries again, each by one request.
+TRIED_AGAIN = 16
 
 # Least time between two progress reports of one phase.
 REPORT_SECONDS = 0.1
@@ -101,6 +106,7 @@ def build(
         shared=moved.added,
         withdrawn=hidden + moved.removed,
         cut_by_lines=tuple(done.cut_by_lines),
+        words_only=words_only(store, space, scope.filter),
     )
 
 
@@ -109,6 +115,12 @@ def _load_early(embedder: Embedder) -> None:
         # What is wrong with a model is said when passages are stored and it is needed.
         with suppress(EmbedderError):
             embedder.load()
+
+
+def words_only(store: IndexState, space: Space, where: Filter = EVERYTHING) -> tuple[WordsOnly, ...]:
+    refused = store.refused(space, where)
+    found = [WordsOnly(item.path, (item.chunk.first_line, item.chunk.last_line), item.reason) for item in refused]
+    return tuple(sorted(found, key=lambda item: (item.path, item.lines)))
 
 
 def plan(source: Source, store: ChunkWriter, embedder: Embedder, scope: Scope = WHOLE) -> Plan:
@@ -164,14 +176,31 @@ def embed_pending(
     wanted: Filter,
     completion: Completion | None = None,
 ) -> EmbeddingCounts:
-    """Embed passages that have no vector, then store what that completes; what came before an error is kept."""
+    """Embed passages that have no vector, then store what that completes; what came before an error is kept.
+
+    A passage that the embedder refuses is left to keyword search, and tried again once in each later call.
+    """
     counts = EmbeddingCounts()
+    again = store.refused(embedder.space, wanted)[:TRIED_AGAIN]
     pending = store.pending(embedder.space, wanted)
     announce(embedder, len(pending), sum(len(chunking.passage(item.chunk)) for item in pending))
     digests: list[bytes] = []
     vectors: list[Matrix] = []
+    reasons: dict[bytes, str] = {}
+
+    def keep(batch: Sequence[Digested], result: Embedding) -> None:
+        vectors.extend(result.vectors)
+        digests.extend(batch[at].digest for at in result.embedded)
+        reasons.update((batch[at].digest, reason) for at, reason in result.refused.items())
+        for text in (chunking.passage(batch[at].chunk) for at in result.embedded):
+            counts.embedded += 1
+            counts.characters += len(text)
+            counts.cut += tokenizer.count(text) + tokenizer.FRAME > embedder.max_tokens
 
     def flush(completion: Completion | None = None) -> None:
+        if reasons:
+            store.refuse(embedder.space, reasons)
+            reasons.clear()
         if digests:
             store.add_vectors(embedder.space, digests, np.concatenate(vectors), completion)
             digests.clear()
@@ -189,18 +218,17 @@ def embed_pending(
             batch = pending[start : start + step]
             texts = [chunking.passage(item.chunk) for item in batch]
             begun = time.monotonic()
-            vectors.append(embedder.embed_passages(texts))
+            result = refusals.embed(embedder, texts)
             pace = len(texts) / max(time.monotonic() - begun, 1e-6)
             step = min(EMBED_TEXTS, max(MIN_TEXTS, int(pace * EMBED_SECONDS)))
             start += len(texts)
-            digests.extend(item.digest for item in batch)
-            counts.embedded += len(texts)
-            counts.characters += sum(map(len, texts))
-            counts.cut += sum(tokenizer.count(text) + tokenizer.FRAME > embedder.max_tokens for text in texts)
+            keep(batch, result)
             if time.monotonic() - flushed > flush_after or len(digests) >= FLUSH_TEXTS:
                 flush()
                 flushed, flush_after = time.monotonic(), min(2 * flush_after, FLUSH_SECONDS)
         report(Progress("embedding", len(pending), len(pending), counts.characters))
+        if again:
+            keep(again, refusals.embed_again(embedder, [chunking.passage(item.chunk) for item in again]))
         flush(completion)
     except EmbedderError as error:
         if counts.embedded:

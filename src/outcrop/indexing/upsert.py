@@ -17,7 +17,7 @@ from outcrop.core.protocols import ChunkWriter, Embedder
 from outcrop.core.reports import UpsertReport
 from outcrop.core.rows import Digested, Entry, RecordEntry
 from outcrop.errors import UsageError
-from outcrop.indexing.build import embed_pending
+from outcrop.indexing.build import embed_pending, words_only
 from outcrop.indexing.ingest import digest
 
 # SQLite stores none.
@@ -43,6 +43,7 @@ def upsert(records: Sequence[Record], corpus: str, store: ChunkWriter, embedder:
         characters=counts.characters,
         cut=counts.cut,
         seconds=time.perf_counter() - started,
+        words_only=words_only(store, embedder.space, wanted),
     )
 
 

@@ -207,7 +207,11 @@ def _embed_now(embedder: Embedder, vector: Vector, passages: Sequence[Passage]) 
     # Imported here: only an unfinished index needs it, and every other search should start without it.
     from outcrop import chunking
 
-    products = embedder.embed_passages([chunking.passage(passage.chunk) for passage in passages]) @ vector
+    try:
+        products = embedder.embed_passages([chunking.passage(passage.chunk) for passage in passages]) @ vector
+    except EmbedderError:
+        # They are ranked by their words, as before they have a vector.
+        return {}
     return {passage.id: float(product) for passage, product in zip(passages, products, strict=True)}
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol, TypeVar
 
 from outcrop.core.model import Stale
+from outcrop.core.names import DEFAULT_BUILDERS
 from outcrop.core.protocols import IndexState, Source, Withholding
 from outcrop.errors import OutcropError
 
@@ -33,10 +34,18 @@ def compare(revisions: Mapping[str, str | None], current: str, *, has_members: b
     Args:
         has_members: Whether any build put anything in. Records alone have no source, so they are never stale.
     """
-    behind = [revision for revision in revisions.values() if revision != current]
-    if behind or (has_members and not revisions):
-        return Stale(behind[0] if behind else None, current)
-    return None
+    behind = {name: revision for name, revision in revisions.items() if revision != current}
+    if not revisions and has_members:
+        behind = dict.fromkeys(DEFAULT_BUILDERS)
+    return Stale(next(iter(behind.values())), current, tuple(behind)) if behind else None
+
+
+def update_commands(behind: Iterable[str], listed: Collection[str]) -> str:
+    """What brings these corpora up to date; ``listed`` are the custom ones whose paths the settings name."""
+    names = list(behind)
+    unlisted = [name for name in names if name not in DEFAULT_BUILDERS and name not in listed]
+    commands = [] if unlisted and len(unlisted) == len(names) else ["outcrop index"]
+    return "; ".join([*commands, *(f"outcrop index --corpus {name} PATH..." for name in unlisted)])
 
 
 def visible(source: Source, items: Iterable[T]) -> list[T]:

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from outcrop import errors
+from outcrop.core.names import DEFAULT_BUILDERS
 from outcrop.text import terms
 from outcrop.text.visible import escape_hidden
 from outcrop.text.visible import harmless as harmless
@@ -158,9 +159,12 @@ def corrections(answer: Answer) -> list[str]:
 def staleness(stale: Stale) -> str:
     """How the index is behind; without revisions for a reader who may not see them."""
     before, now = (harmless_line(each or "")[:REVISION_CHARACTERS] for each in (stale.indexed, stale.current))
+    custom = "" if set(stale.corpora) <= set(DEFAULT_BUILDERS) else f"{harmless_line(', '.join(stale.corpora))}: "
     if now and not before:
-        return "its first build did not finish"
-    return f"made at {before}, the source is at {now}" if now != before and now else "files changed since it was made"
+        return f"{custom}its first build did not finish"
+    if now and now != before:
+        return f"{custom}made at {before}, the source is at {now}"
+    return f"{custom}files changed since it was made"
 
 
 def counted(number: int, noun: str) -> str:

@@ -17,7 +17,7 @@ from outcrop.text import terms
 from outcrop.vcs.fossil_lock import begin_when_idle
 
 # Version of schema.sql. An older database is upgraded by the scripts in ``MIGRATIONS``.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 # From version N to N + 1: the SQL that does it.
 MIGRATIONS: dict[int, str] = {
@@ -30,6 +30,11 @@ CREATE TABLE fx_vec_project(
   project TEXT PRIMARY KEY, type TEXT NOT NULL, peer TEXT NOT NULL, item TEXT NOT NULL DEFAULT '', kind TEXT,
   paths TEXT NOT NULL DEFAULT '', revision TEXT NOT NULL, model TEXT NOT NULL, dim INTEGER NOT NULL,
   imported REAL NOT NULL
+) WITHOUT ROWID;
+""",
+    2: """
+CREATE TABLE fx_vec_refused(
+  digest BLOB NOT NULL, model TEXT NOT NULL, reason TEXT NOT NULL, tried REAL NOT NULL, PRIMARY KEY(digest, model)
 ) WITHOUT ROWID;
 """,
 }

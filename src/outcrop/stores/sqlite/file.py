@@ -16,6 +16,9 @@ from outcrop.text import terms
 MIN_FREE_PAGES = 1024
 MIN_FREE_SHARE = 0.25
 
+# Seconds that a build waits for the lock, which another process may be testing.
+LOCK_TIMEOUT = 0.2
+
 
 class DatabaseFile:
     """The database and its locks.
@@ -93,7 +96,7 @@ class DatabaseFile:
             # A file that is no index is refused before a lock is left beside it.
             with suppress(IndexMissing), self.reading():
                 pass
-        with self._locked():
+        with self._locked(LOCK_TIMEOUT):
             with self.reading(create=True) as database:
                 connection.prepare_for_build(database, self.shared)
                 outdated = connection.meta(database, "terms") != str(terms.VERSION)
@@ -106,14 +109,14 @@ class DatabaseFile:
                     self.shrink()
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self, timeout: float = 0) -> Iterator[None]:
         # Imported here: a search never writes.
         from filelock import FileLock, Timeout
 
         lock_path = self.beside(".lock")
         with connection.explained(lock_path):
             lock_path.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(lock_path, timeout=0)
+            lock = FileLock(lock_path, timeout=timeout)
             try:
                 lock.acquire()
             except Timeout:

@@ -163,8 +163,9 @@ def drop_sources(database: sqlite3.Connection) -> None:
 
 def drop_everything(database: sqlite3.Connection) -> None:
     keywords.clear(database)
-    for table in ("chunk", "embedding", "artifact", "member", "file", "skip", "built", "record", "project", "state"):
+    for table in ("chunk", "embedding", "refused", "artifact", "member", "file", "skip", "built", "record", "project"):
         database.execute(f"DELETE FROM fx_vec_{table}")
+    database.execute("DELETE FROM fx_vec_state")
 
 
 def key_of(member: Member) -> MemberKey:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from outcrop import chunking
 from outcrop.core.batches import slices
 from outcrop.core.model import Chunk, Filter, Kind, MediaNote, Part, Space
-from outcrop.core.rows import ArtifactKey, Digested, Embedded, Passage, PassageRef
+from outcrop.core.rows import ArtifactKey, Digested, Embedded, Passage, PassageRef, RefusedChunk
 from outcrop.core.vectors import from_bytes
 from outcrop.stores.sqlite import upserts
 from outcrop.stores.sqlite.filters import EVERYWHERE
@@ -138,18 +138,35 @@ def _wanted(artifacts: Sequence[ArtifactKey]) -> str:
 
 
 def pending(database: sqlite3.Connection, space: Space, chosen: frozenset[int] | None) -> Sequence[Digested]:
-    """Distinct chunks without a vector in a space, in index order; of these ids only where some are chosen."""
+    """Distinct chunks that a space is not done with, in index order; of these ids only where some are chosen."""
     rows = database.execute(
         f"SELECT id, digest, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
         " WHERE NOT EXISTS(SELECT 1 FROM fx_vec_embedding e WHERE e.chunk_id = c.id AND e.model = ?)"
+        " AND NOT EXISTS(SELECT 1 FROM fx_vec_refused r WHERE r.digest = c.digest AND r.model = ?)"
         " ORDER BY id",
-        (space.model,),
+        (space.model, space.model),
     )
     found: dict[bytes, Digested] = {}
     for chunk_id, digest, *columns in rows:
         if digest not in found and (chosen is None or chunk_id in chosen):
             found[digest] = Digested(stored_chunk(columns), digest)
     return list(found.values())
+
+
+def refused(database: sqlite3.Connection, space: Space, chosen: frozenset[int] | None) -> Sequence[RefusedChunk]:
+    """Chunks that the embedder of a space refused, by when it was last tried; of these ids where some are chosen."""
+    rows = database.execute(
+        f"SELECT c.id, c.digest, coalesce(c.path, c.hash), r.reason, {CHUNK_COLUMNS}"
+        " FROM fx_vec_refused r CROSS JOIN fx_vec_chunk c ON c.digest = r.digest WHERE r.model = ?"
+        " AND NOT EXISTS(SELECT 1 FROM fx_vec_embedding e WHERE e.chunk_id = c.id AND e.model = r.model)"
+        " ORDER BY r.tried, c.id",
+        (space.model,),
+    )
+    return [
+        RefusedChunk(stored_chunk(columns), digest, path, reason)
+        for chunk_id, digest, path, reason, *columns in rows
+        if chosen is None or chunk_id in chosen
+    ]
 
 
 def embedded(database: sqlite3.Connection, worktree: str, space: Space, artifact: str) -> Sequence[Embedded]:

@@ -1,4 +1,4 @@
--- Version 2. fx_vec_chunk, fx_vec_embedding and fx_vec_state are read by other tools: their names and columns stay.
+-- Version 3. fx_vec_chunk, fx_vec_embedding and fx_vec_state are read by other tools: their names and columns stay.
 -- docs/formats.md explains every column.
 CREATE TABLE fx_vec_meta(
   key TEXT PRIMARY KEY,
@@ -114,6 +114,14 @@ CREATE TABLE fx_vec_project(
   model TEXT NOT NULL,
   dim INTEGER NOT NULL,
   imported REAL NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE fx_vec_refused(
+  digest BLOB NOT NULL,
+  model TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  tried REAL NOT NULL,
+  PRIMARY KEY(digest, model)
 ) WITHOUT ROWID;
 
 -- Terms come split and folded from terms.py; porter takes the English endings off, on both sides.

@@ -148,6 +148,11 @@ class SqliteStore(ProjectTables):
                     writer.finish(database, self.worktree, completion.revision, completion.builders)
 
     @override
+    def refuse(self, space: Space, reasons: Mapping[bytes, str]) -> None:
+        with self.file.changing() as database:
+            writer.refuse(database, space, reasons)
+
+    @override
     def finish(self, revision: str, builders: Sequence[str] = rows.DEFAULT_BUILDERS) -> None:
         done = self.revisions()
         if all(done.get(builder) == revision for builder in builders) and not self.interrupted():
@@ -185,7 +190,8 @@ class SqliteStore(ProjectTables):
     def clear(self, corpus: str | None = None, space: Space | None = None) -> None:
         with self.file.changing() as database:
             if space is not None:
-                database.execute("DELETE FROM fx_vec_embedding WHERE model = ?", (space.model,))
+                for table in ("embedding", "refused"):
+                    database.execute(f"DELETE FROM fx_vec_{table} WHERE model = ?", (space.model,))
                 database.execute("DELETE FROM fx_vec_built WHERE (SELECT model FROM fx_vec_state) = ?", (space.model,))
             elif corpus is not None:
                 records = database.execute("SELECT id FROM fx_vec_record WHERE corpus = ?", (corpus,)).fetchall()
@@ -297,6 +303,11 @@ class SqliteStore(ProjectTables):
             return passages.pending(database, space, _as_set(visible))
 
     @override
+    def refused(self, space: Space, where: Filter = EVERYTHING) -> Sequence[rows.RefusedChunk]:
+        with self._view(where) as (database, visible):
+            return passages.refused(database, space, _as_set(visible))
+
+    @override
     def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
         question = (
             "SELECT 1 FROM fx_vec_chunk c JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
@@ -310,7 +321,8 @@ class SqliteStore(ProjectTables):
     @override
     def progress(self, space: Space, where: Filter = EVERYTHING) -> tuple[int, int]:
         with self._view(where) as (database, visible):
-            embedded = self._vectors.count(database, space, visible)
+            refused = passages.refused(database, space, _as_set(visible))
+            embedded = self._vectors.count(database, space, visible) + len(refused)
             if visible is not None:
                 return embedded, len(visible)
             (chunks,) = database.execute("SELECT count(*) FROM fx_vec_chunk").fetchone()

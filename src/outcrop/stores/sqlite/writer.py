@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from outcrop.core.model import Part, Space
@@ -162,6 +163,9 @@ def delete_chunks(database: sqlite3.Connection, ids: Sequence[int]) -> None:
     keywords.delete(database, ids)
     database.executemany("DELETE FROM fx_vec_embedding WHERE chunk_id = ?", ((chunk_id,) for chunk_id in ids))
     database.executemany("DELETE FROM fx_vec_chunk WHERE id = ?", ((chunk_id,) for chunk_id in ids))
+    database.execute(
+        "DELETE FROM fx_vec_refused AS r WHERE NOT EXISTS(SELECT 1 FROM fx_vec_chunk c WHERE c.digest = r.digest)"
+    )
 
 
 def set_space(database: sqlite3.Connection, space: Space) -> None:
@@ -183,6 +187,18 @@ def place_vectors(
 
 def add_vectors(database: sqlite3.Connection, rows: Sequence[VectorRow]) -> None:
     database.executemany("INSERT OR IGNORE INTO fx_vec_embedding VALUES (?, ?, ?, ?)", rows)
+    database.execute(
+        "DELETE FROM fx_vec_refused AS r WHERE EXISTS(SELECT 1 FROM fx_vec_chunk c JOIN fx_vec_embedding e"
+        " ON e.chunk_id = c.id AND e.model = r.model WHERE c.digest = r.digest)"
+    )
+
+
+def refuse(database: sqlite3.Connection, space: Space, reasons: Mapping[bytes, str]) -> None:
+    now = time.time()
+    database.executemany(
+        "INSERT OR REPLACE INTO fx_vec_refused VALUES (?, ?, ?, ?)",
+        ((digest, space.model, reason, now) for digest, reason in reasons.items()),
+    )
 
 
 def find_denormalised(database: sqlite3.Connection) -> tuple[list[tuple[bytes, int]], list[tuple[int]]]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from outcrop.config.settings import DEFAULT, NAMES, Settings
 from outcrop.core.model import Skipped
-from outcrop.core.reports import BuildReport, CollectionStatus, CutByLines, Plan, Status, Watcher
+from outcrop.core.names import DEFAULT_BUILDERS
+from outcrop.core.reports import BuildReport, CollectionStatus, CutByLines, Plan, Status, Watcher, WordsOnly
 from outcrop.surfaces.cli.terminal import Paint
 from outcrop.surfaces.render import columns, counted, duration, harmless_line, size
 
@@ -20,6 +21,8 @@ HERE = "on this machine"
 
 # Files that even a short report names.
 NAMED_FILES = 5
+# Passages that a build names without being asked.
+WORDS_ONLY = 5
 
 
 def build_lines(report: BuildReport, *, verbose: bool) -> Iterator[str]:
@@ -42,10 +45,21 @@ def build_lines(report: BuildReport, *, verbose: bool) -> Iterator[str]:
         yield f"took {duration(report.seconds)}"
     if report.cut:
         yield f"longer than the model reads, so only their beginning was embedded: {counted(report.cut, 'passage')}"
+    yield from _words_only(report.words_only, verbose=verbose, how="outcrop index --verbose")
     if artifacts == 0:
         yield "nothing here is indexed" + ("" if report.skipped else ": there is no file to index")
     yield from _skip_summary(report.skipped, verbose=verbose, how="outcrop index --verbose")
     yield from _by_lines(report.cut_by_lines, verbose=verbose, how="outcrop index --verbose")
+
+
+def _words_only(passages: Sequence[WordsOnly], *, verbose: bool, how: str) -> Iterator[str]:
+    if not passages:
+        return
+    shown = passages if verbose else passages[:WORDS_ONLY]
+    hint = "" if len(shown) == len(passages) else f" → {how}"
+    yield f"found by words only, since the embedder refuses them: {counted(len(passages), 'passage')}{hint}"
+    for each in shown:
+        yield f"  {harmless_line(each.path)}:{each.lines[0]}-{each.lines[1]}: {harmless_line(each.reason)}"
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
@@ -98,7 +112,8 @@ def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str
     yield f"{status.source}  {paint('path', harmless_line(status.root))}{project}"
     yield f"embedder  {status.embedder}, {HERE if status.address is None else f'sends text to {status.address}'}"
     if not status.exists:
-        yield f"index  none yet; it would be {harmless_line(status.store)} → outcrop index"
+        how = "another process is making it" if status.writer else "→ outcrop index"
+        yield f"index  none yet; it would be {harmless_line(status.store)} {how}"
         return
     yield f"index  {harmless_line(status.store)} · {size(status.bytes)} · {_freshness(status, paint)}"
     if status.watcher is not None:
@@ -124,6 +139,7 @@ def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str
                 f"also {counted(other.vectors, 'vector')} of {other.space}, {size(other.bytes)}"
                 f" → outcrop clear --space {other.space}"
             )
+    yield from _words_only(status.words_only, verbose=verbose, how="outcrop status --verbose")
     yield from _skip_summary(status.skipped, verbose=verbose, how="outcrop status --verbose")
     yield from _by_lines(status.cut_by_lines, verbose=verbose, how="outcrop status --verbose")
 
@@ -177,10 +193,13 @@ def _freshness(status: Status, paint: Paint) -> str:
     if status.revision is None:
         problem = problem or "not complete"
     elif status.stale:
-        problem = "stale: the source has changed"
+        custom = f" since {', '.join(status.behind)}" if not set(status.behind) <= set(DEFAULT_BUILDERS) else ""
+        problem = f"stale: the source has changed{custom}"
     elif status.space is not None and status.space != status.embedder:
         problem = f"made by {status.space}"
-    return paint("warn", f"{problem} → outcrop index") if problem else paint("good", "current")
+    # While another process builds, a second build would only fail.
+    advice = "" if status.writer else f" → {status.update}"
+    return paint("warn", f"{problem}{advice}") if problem else paint("good", "current")
 
 
 def settings_lines(settings: Settings, paint: Paint) -> Iterator[str]:
