@@ -13,11 +13,12 @@ from pathlib import Path
 from outcrop.core.model import Space
 from outcrop.core.sqlite_errors import ErrorClasses, translated
 from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, StoreError, StoreFull, StoreLocked
+from outcrop.stores.sqlite.integrity import checksums
 from outcrop.text import terms
 from outcrop.vcs.fossil_lock import begin_when_idle
 
 # Version of schema.sql. An older database is upgraded by the scripts in ``MIGRATIONS``.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 # From version N to N + 1: the SQL that does it.
 MIGRATIONS: dict[int, str] = {
@@ -31,6 +32,19 @@ CREATE TABLE fx_vec_project(
   paths TEXT NOT NULL DEFAULT '', revision TEXT NOT NULL, model TEXT NOT NULL, dim INTEGER NOT NULL,
   imported REAL NOT NULL
 ) WITHOUT ROWID;
+""",
+    2: f"""
+ALTER TABLE fx_vec_chunk ADD COLUMN checksum INTEGER;
+UPDATE fx_vec_chunk SET checksum = chunk_checksum({checksums.CHUNK_COLUMNS});
+ALTER TABLE fx_vec_embedding RENAME TO fx_vec_embedding_2;
+CREATE TABLE fx_vec_embedding(
+  chunk_id INTEGER NOT NULL REFERENCES fx_vec_chunk(id), model TEXT NOT NULL, dim INTEGER NOT NULL, v BLOB NOT NULL,
+  checksum INTEGER, PRIMARY KEY(chunk_id, model, dim)
+);
+INSERT INTO fx_vec_embedding
+  SELECT e.chunk_id, e.model, e.dim, e.v, vector_checksum(e.model, e.dim, c.digest, e.v)
+  FROM fx_vec_embedding_2 e JOIN fx_vec_chunk c ON c.id = e.chunk_id ORDER BY e.rowid;
+DROP TABLE fx_vec_embedding_2;
 """,
 }
 
@@ -168,6 +182,7 @@ def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, share
             "Update the index there: outcrop index",
         )
     if version < SCHEMA_VERSION:
+        checksums.add_functions(database)
         with transaction(database, shared):
             # Read again: another process may have been faster.
             for outdated in range(_schema_version(database, path) or version, SCHEMA_VERSION):
@@ -285,7 +300,7 @@ def copy_tables(database: sqlite3.Connection, empty: sqlite3.Connection, space: 
         for (name,) in tables:
             columns = [row[1] for row in staging.execute(f"PRAGMA table_info({name})")]
             listed, marks = ", ".join(columns), ", ".join("?" * len(columns))
-            where, values = ("WHERE model = ?", (space.model,)) if name == "fx_vec_embedding" else ("", ())
+            where, values = ("WHERE model = ? AND dim = ?", (space.model, space.dim)) if name == "fx_vec_embedding" else ("", ())
             staging.execute(f"DELETE FROM {name}")
             rows = database.execute(f"SELECT {listed} FROM {name} {where}", values)
             staging.executemany(f"INSERT INTO {name}({listed}) VALUES ({marks})", rows)

@@ -66,15 +66,15 @@ class VectorCache:
         if self._ids is not None and self._matrix is not None:
             rows = _rows_of(self._ids, wanted)
             return dict(zip(self._ids[rows].tolist(), self._matrix[rows], strict=True))
-        question = "SELECT chunk_id, v FROM fx_vec_embedding WHERE chunk_id = ? AND model = ?"
-        found = [row for one in wanted.tolist() for row in database.execute(question, (one, space.model))]
+        question = "SELECT chunk_id, v FROM fx_vec_embedding WHERE chunk_id = ? AND model = ? AND dim = ?"
+        found = [row for one in wanted.tolist() for row in database.execute(question, (one, space.model, space.dim))]
         return {row[0]: _block([row], space)[0] for row in found}
 
     def count(self, database: sqlite3.Connection, space: Space, visible: Ids | None) -> int:
         self._drop_if_changed(database, space)
         if self._ids is None and visible is None:
             (count,) = database.execute(
-                "SELECT count(*) FROM fx_vec_embedding WHERE model = ?", (space.model,)
+                "SELECT count(*) FROM fx_vec_embedding WHERE model = ? AND dim = ?", (space.model, space.dim)
             ).fetchone()
             return int(count)
         if self._ids is None:
@@ -97,7 +97,9 @@ def _rows_of(ids: Ids, visible: Ids) -> Ids:
 
 def _ids(database: sqlite3.Connection, space: Space) -> Ids:
     """Chunks with a vector in a space, ascending; read from the key's index alone."""
-    rows = database.execute("SELECT chunk_id FROM fx_vec_embedding WHERE model = ?", (space.model,))
+    rows = database.execute(
+        "SELECT chunk_id FROM fx_vec_embedding WHERE model = ? AND dim = ?", (space.model, space.dim)
+    )
     ids = np.fromiter((row[0] for row in rows), np.int64)
     ids.sort()
     return ids
@@ -127,7 +129,9 @@ def _load(database: sqlite3.Connection, space: Space) -> tuple[Ids, Matrix]:
 def _blocks(database: sqlite3.Connection, space: Space) -> Iterator[tuple[list[int], Matrix]]:
     """Every vector of a space, in the order in which they lie in the file."""
     # ORDER BY keeps SQLite from walking the key's index, which would jump about in the file.
-    cursor = database.execute("SELECT chunk_id, v FROM fx_vec_embedding WHERE model = ? ORDER BY rowid", (space.model,))
+    cursor = database.execute(
+        "SELECT chunk_id, v FROM fx_vec_embedding WHERE model = ? AND dim = ? ORDER BY rowid", (space.model, space.dim)
+    )
     while rows := cursor.fetchmany(BATCH):
         yield [row[0] for row in rows], _block(rows, space)
 

@@ -141,9 +141,9 @@ def pending(database: sqlite3.Connection, space: Space, chosen: frozenset[int] |
     """Distinct chunks without a vector in a space, in index order; of these ids only where some are chosen."""
     rows = database.execute(
         f"SELECT id, digest, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
-        " WHERE NOT EXISTS(SELECT 1 FROM fx_vec_embedding e WHERE e.chunk_id = c.id AND e.model = ?)"
+        " WHERE NOT EXISTS(SELECT 1 FROM fx_vec_embedding e WHERE e.chunk_id = c.id AND e.model = ? AND e.dim = ?)"
         " ORDER BY id",
-        (space.model,),
+        (space.model, space.dim),
     )
     found: dict[bytes, Digested] = {}
     for chunk_id, digest, *columns in rows:
@@ -156,10 +156,10 @@ def embedded(database: sqlite3.Connection, worktree: str, space: Space, artifact
     """The chunks of one of this source's artifacts that a view shows, by ``seq``, with vectors where there are some."""
     found = database.execute(
         f"SELECT c.digest, e.v, c.uri, c.transcript, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
-        " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
+        " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ? AND e.dim = ?"
         " WHERE c.project = '' AND c.hash = ? AND EXISTS(SELECT 1 FROM fx_vec_member m"
         " WHERE m.project = '' AND m.hash = c.hash AND m.part = c.part AND m.worktree = ?) ORDER BY c.seq",
-        (space.model, artifact, worktree),
+        (space.model, space.dim, artifact, worktree),
     ).fetchall()
     with checked_lengths(space):
         return [

@@ -161,7 +161,7 @@ class SqliteStore(ProjectTables):
             scaled, bad = writer.find_denormalised(database)
         if scaled or bad:
             with self.file.changing() as database:
-                database.executemany("UPDATE fx_vec_embedding SET v = ? WHERE rowid = ?", scaled)
+                database.executemany("UPDATE fx_vec_embedding SET v = ?, checksum = ? WHERE rowid = ?", scaled)
                 database.executemany("DELETE FROM fx_vec_embedding WHERE rowid = ?", bad)
                 if bad:
                     database.execute("DELETE FROM fx_vec_built")
@@ -185,8 +185,9 @@ class SqliteStore(ProjectTables):
     def clear(self, corpus: str | None = None, space: Space | None = None) -> None:
         with self.file.changing() as database:
             if space is not None:
-                database.execute("DELETE FROM fx_vec_embedding WHERE model = ?", (space.model,))
-                database.execute("DELETE FROM fx_vec_built WHERE (SELECT model FROM fx_vec_state) = ?", (space.model,))
+                key = (space.model, space.dim)
+                database.execute("DELETE FROM fx_vec_embedding WHERE model = ? AND dim = ?", key)
+                database.execute("DELETE FROM fx_vec_built WHERE (SELECT (model, dim) = (?, ?) FROM fx_vec_state)", key)
             elif corpus is not None:
                 records = database.execute("SELECT id FROM fx_vec_record WHERE corpus = ?", (corpus,)).fetchall()
                 upserts.remove(database, corpus, [row[0] for row in records])
@@ -294,12 +295,13 @@ class SqliteStore(ProjectTables):
     @override
     def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
         question = (
-            "SELECT 1 FROM fx_vec_chunk c JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
-            " WHERE c.digest = ? LIMIT 1"
+            "SELECT 1 FROM fx_vec_chunk c JOIN fx_vec_embedding e ON e.chunk_id = c.id"
+            " WHERE e.model = ? AND e.dim = ? AND c.digest = ? LIMIT 1"
         )
         with self._reading() as database:
+            key = (space.model, space.dim)
             return frozenset(
-                digest for digest in digests if database.execute(question, (space.model, digest)).fetchone() is not None
+                digest for digest in digests if database.execute(question, (*key, digest)).fetchone() is not None
             )
 
     @override
