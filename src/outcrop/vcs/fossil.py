@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from outcrop.core.sqlite_errors import ErrorClasses, is_locked, translated
+from outcrop.core.sqlite_tables import distrust_schema, find_foreign
 from outcrop.errors import ArtifactUnreadable, NotARepository, SourceError, SourceLocked
 from outcrop.vcs.fossil_artifacts import apply_delta, inflate, is_authentic
 
@@ -27,6 +28,9 @@ BUSY_SECONDS = 15.0
 _TABLES = frozenset({"blob", "delta", "rcvfrom", "config", "event", "tag", "tagxref", "private", "shun"})
 # Parameters of one statement; SQLite may be built to take no more than 999.
 _MAX_PARAMETERS = 500
+
+# Every table of Fossil's that is read or written.
+TABLES = _TABLES | {"forumpost", "unversioned", "user", "vvar"}
 
 _ERRORS = ErrorClasses(locked=SourceLocked, denied=SourceError, damaged=SourceError, other=SourceError)
 
@@ -109,9 +113,21 @@ def open_fossil(path: Path) -> Iterator[sqlite3.Connection]:
                 ) from error
             raise
         try:
+            refuse_foreign(database, path)
             yield database
         finally:
             database.close()
+
+
+def refuse_foreign(database: sqlite3.Connection, path: Path) -> None:
+    """A view in the place of one of Fossil's tables may compute without an end."""
+    distrust_schema(database)
+    foreign = find_foreign(database, TABLES)
+    if foreign is not None:
+        raise SourceError(
+            f"{path} holds {foreign} where Fossil has a table of its own, and is not read",
+            "Look at what made it: fossil sql .schema",
+        )
 
 
 def _open(path: Path) -> sqlite3.Connection:

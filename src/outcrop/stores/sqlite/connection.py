@@ -7,11 +7,13 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 from outcrop.core.model import Space
 from outcrop.core.sqlite_errors import ErrorClasses, translated
+from outcrop.core.sqlite_tables import distrust_schema, find_foreign
 from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, StoreError, StoreFull, StoreLocked
 from outcrop.stores.sqlite.integrity import checksums
 from outcrop.text import terms
@@ -47,6 +49,9 @@ INSERT INTO fx_vec_embedding
 DROP TABLE fx_vec_embedding_2;
 """,
 }
+
+# The virtual table of the schema.
+KEYWORD_TABLE = "fx_vec_terms"
 
 # How long a statement waits for another process's transaction; ours take well under a second, Fossil's end within 15.
 BUSY_SECONDS = 20.0
@@ -109,6 +114,7 @@ def _open(path: Path, create: bool, shared: bool) -> sqlite3.Connection:
         # The folder cannot be written: read what is there. Without a journal no process can be writing either.
         unchanging = not any(path.with_name(path.name + suffix).exists() for suffix in ("-wal", "-journal"))
         database = open_file(path, "mode=ro&immutable=1" if unchanging else "mode=ro")
+    distrust_schema(database)
     if not shared:
         _refuse_truncated(database, path)
     # A power cut may then damage a database with a rollback journal, as Fossil's is; one with a WAL loses a commit.
@@ -131,15 +137,19 @@ def _refuse_truncated(database: sqlite3.Connection, path: Path) -> None:
 
 
 def drop_tables(path: Path) -> None:
-    """Drop our tables, whatever is in them, from another program's database."""
+    """Drop our tables, whatever is in them and in their place, from another program's database."""
     with closing(open_file(path, "mode=rw")) as database, transaction(database, shared=True):
-        # The keyword index first: it takes its own tables along.
-        names = database.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'fx_vec_*'"
+        # The keyword index first: it takes its own tables along, as each table does with its triggers.
+        found = database.execute(
+            "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view') AND lower(name) GLOB 'fx_vec_*'"
             " ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC"
         ).fetchall()
-        for (name,) in names:
-            database.execute(f"DROP TABLE IF EXISTS {name}")
+        for sort, name in found:
+            database.execute(f"DROP {sort} IF EXISTS {_quoted(name)}")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def prepare_for_build(database: sqlite3.Connection, shared: bool) -> None:
@@ -163,6 +173,9 @@ def open_file(path: Path, options: str) -> sqlite3.Connection:
 
 
 def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, shared: bool, read_only: bool) -> None:
+    foreign = find_foreign(database, _tables(), {KEYWORD_TABLE})
+    if foreign is not None:
+        raise StoreDamaged(f"the index at {path} holds {foreign}, which Outcrop did not make", _REBUILD)
     version = _schema_version(database, path)
     if version is None:
         if not create:
@@ -215,6 +228,13 @@ def create_statement(table: str) -> str:
     )
 
 
+@cache
+def _tables() -> frozenset[str]:
+    of_keywords = (f"{KEYWORD_TABLE}_{part}" for part in ("data", "idx", "content", "docsize", "config"))
+    return frozenset(re.findall(r"^CREATE (?:VIRTUAL )?TABLE (\w+)", _schema(), re.MULTILINE)).union(of_keywords)
+
+
+@cache
 def _schema() -> str:
     return files("outcrop.stores.sqlite").joinpath("schema.sql").read_text("utf-8")
 
