@@ -198,7 +198,8 @@ class Index:
             paths: All that belongs to that corpus: files, folders and patterns (``notes/**/*.ipynb``), absolute or from
                 the root; None for those of the setting ``corpora``. Markdown cells of notebooks go to ``docs``.
             prune: Drop what an earlier build of this corpus put in and the list no longer names.
-            rebuild: Drop everything first and embed it all again; this also repairs a damaged index.
+            rebuild: Embed it all again, into a new index that takes the place of the old one when it is complete; this
+                also repairs a damaged index.
 
         Raises:
             UsageError: A corpus without paths or the other way round, or a path outside of the source.
@@ -212,11 +213,15 @@ class Index:
         scope = self._scope(corpus, paths, prune)
         if rebuild and corpus is not None:
             raise UsageError("a rebuild is of the whole index, not of one corpus", "Clear that corpus, then build it")
-        if rebuild:
-            maintenance.start_over(self.store, named=self.settings.store is not None)
         # With an index kept elsewhere the user has not asked for blobs in the repository.
         publisher = None if self.settings.store or corpus is not None else service.publisher(self.source, self.store)
-        report = build(self.source, self.store, self.embedder, progress, publisher, scope)
+        if rebuild:
+            named = self.settings.store is not None
+            report = maintenance.rebuild(
+                self.source, self.store, self.embedder, progress, publisher, scope, named=named
+            )
+        else:
+            report = build(self.source, self.store, self.embedder, progress, publisher, scope)
         if self.store.is_shared:
             service.warn_of_readers(self.source, self.store.names().kinds)
         return report

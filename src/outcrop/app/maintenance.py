@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from outcrop.core.model import Filter, Space
-from outcrop.core.protocols import Embedder, Source
-from outcrop.core.reports import Status
+from outcrop.core.protocols import Embedder, Publisher, Source
+from outcrop.core.reports import BuildReport, Progress, Status
 from outcrop.errors import (
     IndexMissing,
     SchemaTooNew,
     StoreDamaged,
-    StoreError,
-    StoreFull,
-    StoreLocked,
     UnknownCorpus,
     UsageError,
 )
 from outcrop.search.staleness import compare
 from outcrop.stores.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    from outcrop.indexing.scope import Scope
 
 
 def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
@@ -82,22 +87,44 @@ def _stored_space(store: SqliteStore, name: str) -> Space:
     return Space(model, int(dim))
 
 
-def start_over(store: SqliteStore, *, named: bool) -> None:
-    """Prepare a build from nothing: what sources gave is dropped, records of callers stay where they can be read."""
+def rebuild(
+    source: Source,
+    store: SqliteStore,
+    embedder: Embedder,
+    progress: Callable[[Progress], None] | None,
+    publisher: Publisher | None,
+    scope: Scope,
+    *,
+    named: bool,
+) -> BuildReport:
+    """Build a new index, which takes the old one's place when it is complete; until then the old one answers.
+
+    Records of callers and imported projects stay where they can be read. ``named`` is as for :func:`clear`.
+    """
+    # Imported here: a search never chunks.
+    from outcrop.indexing.build import build
+
     if not store.path.exists():
-        return
-    try:
-        if not store.is_shared and not store.holds_others():
-            # Nothing in it is worth keeping, so even damaged tables are no obstacle.
-            _drop(store, named)
-        elif store.exists:
-            with store.writing():
-                store.forget_sources()
-    except (StoreLocked, StoreFull):
-        raise
-    except StoreError:
-        # Every message about another fault tells the user to start over.
-        _drop(store, named)
+        return build(source, store, embedder, progress, publisher, scope)
+    _refuse_others(store, named)
+    with store.file.locked():
+        if publisher is not None:
+            with suppress(StoreDamaged, SchemaTooNew, IndexMissing):
+                publisher.withdraw_hidden()
+        with store.replacement() as new:
+            first = build(source, new, embedder, progress, scope=scope, keeps=False)
+        # Nothing is left to embed, but what changed meanwhile; and the new vectors are shared.
+        second = build(source, store, embedder, progress, publisher, scope)
+    return replace(
+        second,
+        added=first.added + second.added,
+        unchanged=max(0, second.unchanged - first.added),
+        embedded=first.embedded + second.embedded,
+        reused=first.reused + second.reused,
+        characters=first.characters + second.characters,
+        cut=first.cut + second.cut,
+        seconds=first.seconds + second.seconds,
+    )
 
 
 def _drop(store: SqliteStore, named: bool) -> None:
@@ -112,13 +139,17 @@ def _drop(store: SqliteStore, named: bool) -> None:
         except (SchemaTooNew, StoreDamaged):
             store.file.remove()
         return
-    if named and not _is_ours(store):
-        # A path that the user gave may be any file; only an index is ours to delete.
+    _refuse_others(store, named)
+    store.file.remove()
+
+
+def _refuse_others(store: SqliteStore, named: bool) -> None:
+    """A path that the user gave may be any file; only an index is ours to delete."""
+    if named and not store.is_shared and not _is_ours(store):
         raise StoreDamaged(
             f"{store.path} is not an index that can be read, and was left alone",
             "Delete it yourself, or name another file with --store",
         )
-    store.file.remove()
 
 
 def _is_ours(store: SqliteStore) -> bool:

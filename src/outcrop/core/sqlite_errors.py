@@ -37,6 +37,10 @@ def is_locked(error: sqlite3.Error) -> bool:
     return _code(error) in _LOCKED
 
 
+def is_damaged(error: sqlite3.DatabaseError) -> bool:
+    return _code(error) in _DAMAGED or not isinstance(error, sqlite3.OperationalError)
+
+
 def _translate(error: sqlite3.DatabaseError, what: str, classes: ErrorClasses, repair: str) -> OutcropError:
     code = _code(error)
     if code in _LOCKED:
@@ -49,7 +53,7 @@ def _translate(error: sqlite3.DatabaseError, what: str, classes: ErrorClasses, r
         return classes.denied(f"{what} could not be read or written ({error})", "Check the disk and its free space")
     if code in _DENIED:
         return classes.denied(f"{what} cannot be opened ({error})", "Check the permissions of the file and its folder")
-    if code in _DAMAGED or not isinstance(error, sqlite3.OperationalError):
+    if is_damaged(error):
         return classes.damaged(f"{what} is damaged ({error})", repair)
     return classes.other(f"{what} could not be used ({error})", repair)
 

@@ -1,4 +1,4 @@
-"""Whether the tables of a database are tables: a planted view or trigger runs whatever its author wrote, without end."""
+"""Whether the tables of a database are tables: a planted view or trigger may run for ever."""
 
 from __future__ import annotations
 

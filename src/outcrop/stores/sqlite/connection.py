@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 from outcrop.core.model import Space
-from outcrop.core.sqlite_errors import ErrorClasses, translated
+from outcrop.core.sqlite_errors import ErrorClasses, is_damaged, translated
 from outcrop.core.sqlite_tables import distrust_schema, find_foreign
 from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, StoreError, StoreFull, StoreLocked
 from outcrop.stores.sqlite.integrity import checksums
@@ -52,6 +52,16 @@ DROP TABLE fx_vec_embedding_2;
 
 # The virtual table of the schema.
 KEYWORD_TABLE = "fx_vec_terms"
+
+# Our tables in another program's database, and those that a rebuild writes before they take the place of these.
+OURS = "fx_vec_*"
+STAGED = "fx_vec_*_next*"
+
+# Rows of one transaction while a rebuild is copied into a shared database.
+COPIED_ROWS = 1000
+
+# A database file and what SQLite keeps beside it.
+SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 # How long a statement waits for another process's transaction; ours take well under a second, Fossil's end within 15.
 BUSY_SECONDS = 20.0
@@ -129,23 +139,90 @@ def _refuse_truncated(database: sqlite3.Connection, path: Path) -> None:
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
         return
-    (pages,) = database.execute("PRAGMA page_count").fetchone()
-    (size,) = database.execute("PRAGMA page_size").fetchone()
-    if pages * size > path.stat().st_size:
+    if _pragma(database, "page_count") * _pragma(database, "page_size") > path.stat().st_size:
         database.close()
         raise sqlite3.DatabaseError("the end of the file is missing")
 
 
-def drop_tables(path: Path) -> None:
+def _pragma(database: sqlite3.Connection, name: str) -> int:
+    return int(database.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def drop_tables(path: Path, pattern: str = OURS) -> None:
     """Drop our tables, whatever is in them and in their place, from another program's database."""
-    with closing(open_file(path, "mode=rw")) as database, transaction(database, shared=True):
-        # The keyword index first: it takes its own tables along, as each table does with its triggers.
-        found = database.execute(
-            "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view') AND lower(name) GLOB 'fx_vec_*'"
-            " ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC"
-        ).fetchall()
-        for sort, name in found:
-            database.execute(f"DROP {sort} IF EXISTS {_quoted(name)}")
+    with closing(open_file(path, "mode=rw")) as database:
+        found = _find_tables(database, pattern)
+        if found:
+            with transaction(database, shared=True):
+                _drop(database, found)
+
+
+def _find_tables(database: sqlite3.Connection, pattern: str) -> Sequence[tuple[str, str]]:
+    # The keyword index first: it takes its own tables along, as each table does with its triggers.
+    return database.execute(
+        "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view') AND lower(name) GLOB ?"
+        " ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC",
+        (pattern,),
+    ).fetchall()
+
+
+def _drop(database: sqlite3.Connection, found: Sequence[tuple[str, str]]) -> None:
+    for sort, name in found:
+        database.execute(f"DROP {sort} IF EXISTS {_quoted(name)}")
+
+
+def remove_file(path: Path) -> None:
+    for suffix in SUFFIXES:
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def replace_database(path: Path, source: sqlite3.Connection) -> None:
+    """Make a file of ours hold what another database holds, in one transaction: readers see the one or the other."""
+    try:
+        _copy_pages(source, path)
+    except sqlite3.DatabaseError as error:
+        if not is_damaged(error):
+            raise
+        # What no process can read has no readers.
+        remove_file(path)
+        _copy_pages(source, path)
+
+
+def _copy_pages(source: sqlite3.Connection, path: Path) -> None:
+    with closing(open_file(path, "mode=rwc")) as database:
+        if _pragma(database, "page_count") and _pragma(database, "page_size") != _pragma(source, "page_size"):
+            raise sqlite3.DatabaseError("its pages have another size")
+        source.backup(database)
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def replace_tables(path: Path, source: sqlite3.Connection) -> None:
+    """Make our tables in another program's database hold what another database holds, in short transactions.
+
+    The rows are written into tables beside ours, which take their places in the last transaction.
+    """
+    with closing(open_file(path, "mode=rw")) as database:
+        prepare_for_build(database, shared=True)
+        plain = sorted(_tables() - _keyword_tables() - {KEYWORD_TABLE})
+        with transaction(database, shared=True):
+            _drop(database, _find_tables(database, STAGED))
+            for name in (*plain, KEYWORD_TABLE):
+                database.execute(create_statement(name).replace(name, f"{name}_next", 1))
+        for name in (*plain, KEYWORD_TABLE):
+            columns = ", ".join(row[1] for row in source.execute(f"PRAGMA table_info({name})"))
+            number = "rowid, " if name == KEYWORD_TABLE else ""
+            rows = source.execute(f"SELECT {number}{columns} FROM {name} ORDER BY 1")
+            marks = ", ".join("?" * len(rows.description))
+            while batch := rows.fetchmany(COPIED_ROWS):
+                with transaction(database, shared=True):
+                    database.executemany(f"INSERT INTO {name}_next({number}{columns}) VALUES ({marks})", batch)
+        with transaction(database, shared=True):
+            _drop(database, [each for each in _find_tables(database, OURS) if "_next" not in each[1]])
+            for name in (*plain, KEYWORD_TABLE):
+                database.execute(f"ALTER TABLE {name}_next RENAME TO {name}")
+            for statement in _statements(_schema()):
+                if statement.startswith("CREATE INDEX"):
+                    database.execute(statement)
 
 
 def _quoted(name: str) -> str:
@@ -230,8 +307,12 @@ def create_statement(table: str) -> str:
 
 @cache
 def _tables() -> frozenset[str]:
-    of_keywords = (f"{KEYWORD_TABLE}_{part}" for part in ("data", "idx", "content", "docsize", "config"))
-    return frozenset(re.findall(r"^CREATE (?:VIRTUAL )?TABLE (\w+)", _schema(), re.MULTILINE)).union(of_keywords)
+    return _keyword_tables().union(re.findall(r"^CREATE (?:VIRTUAL )?TABLE (\w+)", _schema(), re.MULTILINE))
+
+
+def _keyword_tables() -> frozenset[str]:
+    """Those that FTS5 keeps the keyword index in."""
+    return frozenset(f"{KEYWORD_TABLE}_{part}" for part in ("data", "idx", "content", "docsize", "config"))
 
 
 @cache
@@ -320,7 +401,9 @@ def copy_tables(database: sqlite3.Connection, empty: sqlite3.Connection, space: 
         for (name,) in tables:
             columns = [row[1] for row in staging.execute(f"PRAGMA table_info({name})")]
             listed, marks = ", ".join(columns), ", ".join("?" * len(columns))
-            where, values = ("WHERE model = ? AND dim = ?", (space.model, space.dim)) if name == "fx_vec_embedding" else ("", ())
+            where, values = (
+                ("WHERE model = ? AND dim = ?", (space.model, space.dim)) if name == "fx_vec_embedding" else ("", ())
+            )
             staging.execute(f"DELETE FROM {name}")
             rows = database.execute(f"SELECT {listed} FROM {name} {where}", values)
             staging.executemany(f"INSERT INTO {name}({listed}) VALUES ({marks})", rows)

@@ -152,12 +152,23 @@ def drop_corpus(database: sqlite3.Connection, worktree: str, corpus: str) -> Non
     update_paths(database, "", {row[1] for row in gone})
 
 
-def drop_sources(database: sqlite3.Connection) -> None:
-    """Remove every artifact of a source from every view, and forget what was built."""
-    database.execute("DELETE FROM fx_vec_member WHERE project = '' AND worktree <> ?", (filters.EVERYWHERE,))
-    for table in ("file", "skip", "built"):
-        database.execute(f"DELETE FROM fx_vec_{table}")
-    drop_unplaced(database)
+def copy_others(database: sqlite3.Connection, empty: sqlite3.Connection) -> None:
+    """Copy what does not come from this source, with its vectors: records of callers, imported projects."""
+    chunks = f"(project, hash) IN (SELECT project, hash FROM fx_vec_member WHERE worktree = '{filters.EVERYWHERE}')"
+    for table, condition in (
+        ("chunk", chunks),
+        ("embedding", f"chunk_id IN (SELECT id FROM fx_vec_chunk WHERE {chunks})"),
+        ("artifact", chunks),
+        ("member", f"worktree = '{filters.EVERYWHERE}'"),
+        ("record", "true"),
+        ("project", "true"),
+    ):
+        columns = ", ".join(row[1] for row in empty.execute(f"PRAGMA table_info(fx_vec_{table})"))
+        rows = database.execute(f"SELECT {columns} FROM fx_vec_{table} WHERE {condition} ORDER BY 1")
+        marks = ", ".join("?" * len(rows.description))
+        empty.executemany(f"INSERT INTO fx_vec_{table}({columns}) VALUES ({marks})", rows)
+    for batch in keywords.batches_of_chunks(empty):
+        keywords.insert(empty, batch)
 
 
 def drop_everything(database: sqlite3.Connection) -> None:

@@ -12,7 +12,7 @@ from outcrop.core import rows
 from outcrop.core.model import EVERYTHING, FileState, Filter, Kind, Part, Skipped, SkipReason, Space
 from outcrop.core.protocols import Matrix, Vector, override
 from outcrop.core.reports import CollectionStatus, SpaceStatus
-from outcrop.errors import IndexMissing
+from outcrop.errors import IndexMissing, StoreError, StoreFull, StoreLocked
 from outcrop.stores.sqlite import filters, inventory, keywords, membership, passages, upserts, writer
 from outcrop.stores.sqlite.connection import copy_tables, count_change, meta, moment, transaction
 from outcrop.stores.sqlite.file import DatabaseFile
@@ -29,8 +29,10 @@ class SqliteStore(ProjectTables):
         worktree: The view of the source that this store object reads and writes.
     """
 
-    def __init__(self, path: Path | None, worktree: str = "", shared: bool = False, *, read_only: bool = False) -> None:
-        super().__init__(DatabaseFile(path, shared, read_only))
+    def __init__(
+        self, path: Path | DatabaseFile | None, worktree: str = "", shared: bool = False, *, read_only: bool = False
+    ) -> None:
+        super().__init__(path if isinstance(path, DatabaseFile) else DatabaseFile(path, shared, read_only))
         self.path = self.file.path
         self.worktree = worktree
         self._reading = self.file.reading
@@ -167,19 +169,24 @@ class SqliteStore(ProjectTables):
                     database.execute("DELETE FROM fx_vec_built")
         return len(scaled), len(bad)
 
-    def holds_others(self) -> bool:
-        """Whether there is anything that does not come from this source: a caller's records, or imported projects."""
-        question = "SELECT EXISTS(SELECT 1 FROM fx_vec_record) OR EXISTS(SELECT 1 FROM fx_vec_project)"
-        try:
-            with self._reading() as database:
-                return bool(database.execute(question).fetchone()[0])
-        except IndexMissing:
-            return False
+    @contextmanager
+    def replacement(self) -> Iterator[SqliteStore]:
+        """A new store that takes this one's place when the block ends without an error; until then this one answers.
 
-    def forget_sources(self) -> None:
-        """Drop everything that was made from sources, in all views; records of callers stay, with their vectors."""
-        with self.file.changing() as database:
-            membership.drop_sources(database)
+        It holds what does not come from this source, where that can be read: records of callers, imported projects.
+        """
+        with self.file.replacement() as file:
+            new = SqliteStore(file, self.worktree)
+            with file.changing() as empty:
+                try:
+                    with self.file.snapshot() as database:
+                        membership.copy_others(database, empty)
+                except (StoreLocked, StoreFull):
+                    raise
+                except StoreError:
+                    # A rebuild is the way out of every damage.
+                    membership.drop_everything(empty)
+            yield new
 
     @override
     def clear(self, corpus: str | None = None, space: Space | None = None) -> None:

@@ -96,7 +96,7 @@ def _custom_corpus(
 def rebuild_command(
     path: Path | None, rev: str | None, verbose: bool, quiet: bool, as_json: bool, directory: Path, **flags: Any
 ) -> None:
-    """Forget every vector and embed everything again.
+    """Forget every vector and embed everything again. The old index answers until the new one is complete.
 
     Rarely needed: `outcrop index` finds by itself what changed, another model too.
 
@@ -122,7 +122,10 @@ def _build(
         with open_with_progress(where, flags, rev=rev, quiet=quiet) as (index, display):
             report = _build_after_watch(index, display, arguments)
     except (KeyboardInterrupt, click.Abort) as stop:
-        note("\noutcrop: stopped; what was done is kept\n  → outcrop index continues from there")
+        if arguments.get("rebuild"):
+            note("\noutcrop: stopped; the index is as it was\n  → outcrop rebuild starts again")
+        else:
+            note("\noutcrop: stopped; what was done is kept\n  → outcrop index continues from there")
         raise click.exceptions.Exit(outcome(KeyboardInterrupt()).exit) from stop
     if as_json or not quiet:
         options.show_result(report, as_json, build_lines(report, verbose=verbose))
