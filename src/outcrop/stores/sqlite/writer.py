@@ -193,8 +193,8 @@ def find_denormalised(database: sqlite3.Connection) -> tuple[list[tuple[bytes, i
     """Stored vectors that are not of unit length.
 
     Returns:
-        Those that can be scaled to it, scaled, with their checksums and row ids; and row ids of those that cannot: zeros, NaN,
-        infinity, or another number of components than they say.
+        Those that can be scaled to it, scaled, with their checksums and row ids; and row ids of those that cannot:
+        zeros, NaN, infinity, or another number of components than they say.
     """
     scaled: list[tuple[bytes, int, int]] = []
     bad: list[tuple[int]] = []

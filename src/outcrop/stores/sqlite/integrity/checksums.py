@@ -7,7 +7,10 @@ import sqlite3
 import zlib
 
 # The columns of ``fx_vec_chunk`` that its checksum covers, in order. Kind and path follow the membership.
-CHUNK_COLUMNS = "project, hash, seq, text, part, name, first_line, last_line, cell, cell_id, digest, start_s, end_s, uri, transcript"
+CHUNK_COLUMNS = (
+    "project, hash, seq, text, part, name, first_line, last_line, cell, cell_id, digest,"
+    " start_s, end_s, uri, transcript"
+)
 
 _DIGEST = CHUNK_COLUMNS.split(", ").index("digest")
 
