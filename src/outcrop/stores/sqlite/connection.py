@@ -7,7 +7,6 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -50,8 +49,12 @@ DROP TABLE fx_vec_embedding_2;
 """,
 }
 
-# The virtual table of the schema.
+# The tables of the schema, and those that FTS5 keeps the keyword index in. A search does not read the schema itself.
+TABLES = tuple(
+    f"fx_vec_{name}" for name in "meta chunk embedding state artifact member file skip built record project".split()
+)
 KEYWORD_TABLE = "fx_vec_terms"
+_KEYWORD_TABLES = tuple(f"{KEYWORD_TABLE}_{part}" for part in ("data", "idx", "content", "docsize", "config"))
 
 # Our tables in another program's database, and those that a rebuild writes before they take the place of these.
 OURS = "fx_vec_*"
@@ -203,12 +206,11 @@ def replace_tables(path: Path, source: sqlite3.Connection) -> None:
     """
     with closing(open_file(path, "mode=rw")) as database:
         prepare_for_build(database, shared=True)
-        plain = sorted(_tables() - _keyword_tables() - {KEYWORD_TABLE})
         with transaction(database, shared=True):
             _drop(database, _find_tables(database, STAGED))
-            for name in (*plain, KEYWORD_TABLE):
+            for name in (*TABLES, KEYWORD_TABLE):
                 database.execute(create_statement(name).replace(name, f"{name}_next", 1))
-        for name in (*plain, KEYWORD_TABLE):
+        for name in (*TABLES, KEYWORD_TABLE):
             columns = ", ".join(row[1] for row in source.execute(f"PRAGMA table_info({name})"))
             number = "rowid, " if name == KEYWORD_TABLE else ""
             rows = source.execute(f"SELECT {number}{columns} FROM {name} ORDER BY 1")
@@ -218,7 +220,7 @@ def replace_tables(path: Path, source: sqlite3.Connection) -> None:
                     database.executemany(f"INSERT INTO {name}_next({number}{columns}) VALUES ({marks})", batch)
         with transaction(database, shared=True):
             _drop(database, [each for each in _find_tables(database, OURS) if "_next" not in each[1]])
-            for name in (*plain, KEYWORD_TABLE):
+            for name in (*TABLES, KEYWORD_TABLE):
                 database.execute(f"ALTER TABLE {name}_next RENAME TO {name}")
             for statement in _statements(_schema()):
                 if statement.startswith("CREATE INDEX"):
@@ -250,7 +252,7 @@ def open_file(path: Path, options: str) -> sqlite3.Connection:
 
 
 def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, shared: bool, read_only: bool) -> None:
-    foreign = find_foreign(database, _tables(), {KEYWORD_TABLE})
+    foreign = find_foreign(database, (*TABLES, KEYWORD_TABLE, *_KEYWORD_TABLES), {KEYWORD_TABLE})
     if foreign is not None:
         raise StoreDamaged(f"the index at {path} holds {foreign}, which Outcrop did not make", _REBUILD)
     version = _schema_version(database, path)
@@ -305,17 +307,6 @@ def create_statement(table: str) -> str:
     )
 
 
-@cache
-def _tables() -> frozenset[str]:
-    return _keyword_tables().union(re.findall(r"^CREATE (?:VIRTUAL )?TABLE (\w+)", _schema(), re.MULTILINE))
-
-
-def _keyword_tables() -> frozenset[str]:
-    """Those that FTS5 keeps the keyword index in."""
-    return frozenset(f"{KEYWORD_TABLE}_{part}" for part in ("data", "idx", "content", "docsize", "config"))
-
-
-@cache
 def _schema() -> str:
     return files("outcrop.stores.sqlite").joinpath("schema.sql").read_text("utf-8")
 
@@ -401,11 +392,9 @@ def copy_tables(database: sqlite3.Connection, empty: sqlite3.Connection, space: 
         for (name,) in tables:
             columns = [row[1] for row in staging.execute(f"PRAGMA table_info({name})")]
             listed, marks = ", ".join(columns), ", ".join("?" * len(columns))
-            where, values = (
-                ("WHERE model = ? AND dim = ?", (space.model, space.dim)) if name == "fx_vec_embedding" else ("", ())
-            )
+            where = f"WHERE model = ? AND dim = {space.dim}" if name == "fx_vec_embedding" else ""
             staging.execute(f"DELETE FROM {name}")
-            rows = database.execute(f"SELECT {listed} FROM {name} {where}", values)
+            rows = database.execute(f"SELECT {listed} FROM {name} {where}", (space.model,) if where else ())
             staging.executemany(f"INSERT INTO {name}({listed}) VALUES ({marks})", rows)
         staging.execute("COMMIT")
         staging.backup(empty)
