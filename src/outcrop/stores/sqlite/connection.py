@@ -302,9 +302,7 @@ def _schema_version(database: sqlite3.Connection, path: Path) -> int | None:
 
 
 def create_statement(table: str) -> str:
-    return next(
-        statement for statement in _statements(_schema()) if f" {table} " in statement or f" {table}(" in statement
-    )
+    return next(each for each in _statements(_schema()) if re.match(rf"CREATE (VIRTUAL )?TABLE {table}\b", each))
 
 
 def _schema() -> str:
@@ -315,7 +313,8 @@ def _statements(script: str) -> Iterator[str]:
     """One by one, to be run inside the open transaction (``executescript`` would commit it first)."""
     statement = ""
     for line in script.splitlines(keepends=True):
-        statement += line
+        if statement or not line.startswith(("--", "\n")):
+            statement += line
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
