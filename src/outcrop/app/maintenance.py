@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from outcrop.core.model import Filter, Space
+from outcrop.core.model import Filter, Space, Stale
 from outcrop.core.protocols import Embedder, Publisher, Source
 from outcrop.core.reports import BuildReport, Progress, Status
 from outcrop.errors import (
@@ -17,7 +17,7 @@ from outcrop.errors import (
     UnknownCorpus,
     UsageError,
 )
-from outcrop.search.staleness import compare
+from outcrop.search.staleness import compare, expected_revisions, missing
 from outcrop.stores.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
@@ -32,9 +32,8 @@ def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
     exists = store.exists
     current = source.revision(store.seen() if exists else {})
     state = store.state() if exists else None
-    revisions = store.revisions() if exists else {}
-    has_only_records = state is not None and not revisions and not store.has_members()
-    stale = compare(revisions, current, has_members=not has_only_records)
+    revisions = expected_revisions(store) if exists else {}
+    stale = compare(revisions, current) if exists else Stale(None, current)
     # Imported projects have a share of their own.
     embedded, chunks = store.progress(state.space, Filter(imported=False)) if state else (0, 0)
     return Status(
@@ -47,7 +46,7 @@ def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
         revision=current if stale is None else stale.indexed,
         current=current,
         stale=stale is not None,
-        complete=embedded / chunks if chunks else float(bool(revisions) or has_only_records),
+        complete=embedded / chunks if chunks else float(exists and not missing(revisions)),
         writer=store.file.is_being_written(),
         space=state.space.id if state else None,
         embedder=embedder.space.id,
@@ -57,6 +56,7 @@ def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
         skipped=tuple(store.skipped()) if exists else (),
         watcher=watch_lock.read(store),
         projects=tuple(store.project_statuses()),
+        missing=missing(revisions),
     )
 
 

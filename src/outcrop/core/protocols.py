@@ -121,6 +121,9 @@ class IndexState(Protocol):
 
     def has_members(self) -> bool: ...
 
+    def holds_others(self) -> bool:
+        """Whether there is anything that does not come from this source: a caller's records, or imported projects."""
+
     def revisions(self) -> Mapping[str, str]:
         """Per corpus of this view, the revision of its last complete build."""
 

@@ -212,6 +212,7 @@ class Status:
     skipped: tuple[Skipped, ...]
     watcher: Watcher | None = None
     projects: tuple[ProjectStatus, ...] = ()  # What was imported from peers, which were not asked
+    missing: tuple[str, ...] = ()  # Corpora that are expected here and have no complete build
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from outcrop.core.model import Stale
 from outcrop.core.protocols import IndexState, Source, Withholding
+from outcrop.core.rows import DEFAULT_BUILDERS
 from outcrop.errors import OutcropError
 
 
@@ -27,16 +28,28 @@ class Indexed(Protocol):
 T = TypeVar("T", bound=Indexed)
 
 
-def compare(revisions: Mapping[str, str | None], current: str, *, has_members: bool = True) -> Stale | None:
-    """The revision of the first build that is behind the source, None where no build is.
+def expected_revisions(index: IndexState) -> Mapping[str, str | None]:
+    """Per corpus of a view, the revision of its last complete build; None for each of the two usual ones without one.
 
-    Args:
-        has_members: Whether any build put anything in. Records alone have no source, so they are never stale.
+    An index of records, imported projects or custom corpora alone is not expected to hold the usual ones.
     """
+    built = index.revisions()
+    is_special = built.keys().isdisjoint(DEFAULT_BUILDERS) if built else _holds_others_alone(index)
+    return built if is_special else {**dict.fromkeys(DEFAULT_BUILDERS), **built}
+
+
+def _holds_others_alone(index: IndexState) -> bool:
+    return index.holds_others() and not index.has_members()
+
+
+def missing(revisions: Mapping[str, str | None]) -> tuple[str, ...]:
+    return tuple(name for name, revision in revisions.items() if revision is None)
+
+
+def compare(revisions: Mapping[str, str | None], current: str) -> Stale | None:
+    """The revision of the first build that is behind the source, None where no build is."""
     behind = [revision for revision in revisions.values() if revision != current]
-    if behind or (has_members and not revisions):
-        return Stale(behind[0] if behind else None, current)
-    return None
+    return Stale(behind[0], current) if behind else None
 
 
 def visible(source: Source, items: Iterable[T]) -> list[T]:
@@ -52,8 +65,7 @@ class StalenessCheck:
     """Finds out, in the background, whether the source changed since the index was built."""
 
     def __init__(self, index: IndexState, source: Source) -> None:
-        self._revisions = index.revisions()
-        self._has_members = bool(self._revisions) or index.has_members()
+        self._revisions = expected_revisions(index)
         self._seen = index.seen()
         self._source = source
         self._current = ""
@@ -68,4 +80,4 @@ class StalenessCheck:
 
     def result(self) -> Stale | None:
         self._thread.join()
-        return compare(self._revisions, self._current, has_members=self._has_members)
+        return compare(self._revisions, self._current)

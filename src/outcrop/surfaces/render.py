@@ -179,7 +179,7 @@ def staleness(stale: Stale) -> str:
     """How the index is behind; without revisions for a reader who may not see them."""
     before, now = (harmless_line(each or "")[:REVISION_CHARACTERS] for each in (stale.indexed, stale.current))
     if now and not before:
-        return "its first build did not finish"
+        return "a build did not finish, or a corpus was removed"
     return f"made at {before}, the source is at {now}" if now != before and now else "files changed since it was made"
 
 

@@ -263,6 +263,12 @@ class SqliteStore(ProjectTables):
             return database.execute(question, (self.worktree,)).fetchone() is not None
 
     @override
+    def holds_others(self) -> bool:
+        question = "SELECT EXISTS(SELECT 1 FROM fx_vec_record) OR EXISTS(SELECT 1 FROM fx_vec_project)"
+        with self._reading() as database:
+            return bool(database.execute(question).fetchone()[0])
+
+    @override
     def members(self, builder: str | None = None) -> Sequence[rows.Member]:
         with self._reading() as database:
             found = database.execute(

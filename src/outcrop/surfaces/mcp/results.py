@@ -63,3 +63,4 @@ class IndexStatus:
     corpora: tuple[CorpusStatus, ...]
     projects: tuple[str, ...]
     skipped: Mapping[str, int]
+    missing: tuple[str, ...]

@@ -124,7 +124,9 @@ def status_text(status: IndexStatus) -> str:
         f"{where}: {'stale' if status.stale else 'current'}, {status.complete:.0%} embedded, {size(status.bytes)}; "
         f"space {status.space}; model {'ready' if status.ready else 'not loaded yet'}"
     ]
-    if status.stale:
+    if status.missing:
+        lines.append(f"not indexed, or not completely: {', '.join(status.missing)}; to index it: outcrop index")
+    elif status.stale:
         lines.append(f"indexed at {status.revision}, now at {status.current}; to update it: outcrop index")
     if status.space != status.embedder:
         lines.append(f"the embedder that is set is {status.embedder}: searches go by words until outcrop index")
