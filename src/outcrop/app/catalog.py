@@ -199,7 +199,9 @@ def _vector_bytes(vectors: int, space: Space | None) -> int:
     return 0 if space is None else vectors * space.dim * _NUMBER_BYTES
 
 
-def _corpus(tally: Tally, holdings: Sequence[InventoryRow], revisions: Mapping[str, str | None], current: str) -> Corpus:
+def _corpus(
+    tally: Tally, holdings: Sequence[InventoryRow], revisions: Mapping[str, str | None], current: str
+) -> Corpus:
     # Records and imported projects come from no listing of this source, so they are never behind it.
     built = {
         builder: revisions.get(builder) for builder in sorted({it.builder for it in holdings if it.version is not None})

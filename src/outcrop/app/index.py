@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack
@@ -11,9 +12,10 @@ from outcrop.app import maintenance
 from outcrop.config.settings import Settings, load_settings
 from outcrop.core.model import Answer, Mode, Record
 from outcrop.core.names import check_corpus
-from outcrop.core.protocols import Embedder, Source
+from outcrop.core.protocols import Embedder, Source, TransferStore
 from outcrop.core.reports import (
     BuildReport,
+    CheckReport,
     ExportReport,
     ImportReport,
     NormaliseReport,
@@ -24,7 +26,7 @@ from outcrop.core.reports import (
     UpsertReport,
 )
 from outcrop.embedders.factory import is_model, make_embedder, other
-from outcrop.errors import OutcropError, UsageError
+from outcrop.errors import IndexMissing, OutcropError, UsageError
 from outcrop.search.engine import search, search_all
 from outcrop.search.parse import parse
 from outcrop.search.query import Choice, Query, filter_of, mode_of
@@ -310,6 +312,67 @@ class Index:
     def status(self) -> Status:
         """What is indexed, and whether it is current. Sends nothing, loads no model."""
         return maintenance.status(self.source, self.store, self.embedder)
+
+    def check(self, *, repair: bool = False, progress: Callable[[Progress], None] | None = None) -> CheckReport:
+        """Compare every stored passage, vector and word with its checksum and with each other, and blobs with them.
+
+        Args:
+            repair: Make again what is damaged, and only that.
+
+        Raises:
+            IndexMissing: There is no index.
+            StoreLocked: Another process is building.
+            EmbedderError: As of ``build``; what is damaged is removed then, and the next build makes it.
+        """
+        started = time.perf_counter()
+        if not self.store.path.exists():
+            raise IndexMissing("there is no index to check", "Run: outcrop index")
+        transfer = None if self.settings.store else service.transfer_of(self.source)
+        found = left = maintenance.find_damage(self.store, transfer)
+        embedded, lost = 0, list[str]()
+        if repair and found.damage:
+            with self.store.file.locked():
+                embedded, lost = self._repair(found, transfer, progress)
+            left = maintenance.find_damage(self.store, transfer)
+        return CheckReport(
+            store=str(self.store.path),
+            passages=left.tables.passages,
+            vectors=left.tables.vectors,
+            blobs=left.blobs,
+            damage=found.damage,
+            left=left.damage,
+            repaired=repair and bool(found.damage),
+            embedded=embedded,
+            lost=tuple(lost),
+            seconds=time.perf_counter() - started,
+        )
+
+    def _repair(
+        self, found: maintenance.Checked, transfer: TransferStore | None, progress: Callable[[Progress], None] | None
+    ) -> tuple[int, list[str]]:
+        """Returns how many passages were embedded again, and records that are lost."""
+        lost: list[str] = []
+        custom: list[str] = []
+        reused = 0
+        if found.tables.is_broken:
+            # The present vectors are lost with the tables only where they cannot be read.
+            given = self.embedder
+            self.embedder = salvaged = maintenance.salvage(self.store, given)
+            try:
+                embedded = self.build(rebuild=True, progress=progress).embedded
+            finally:
+                self.embedder = given
+            reused = salvaged.reused
+        else:
+            built = self.store.revisions()
+            custom = [name for name, _ in self.settings.corpora if name in built]
+            lost = self.store.remove_damage(found.tables)
+            embedded = self.build(progress=progress).embedded
+        embedded += sum(self.build(corpus=name, progress=progress).embedded for name in custom)
+        if transfer is not None and found.damaged_blobs:
+            transfer.replace({}, [item.path for item in found.damaged_blobs])
+            service.export(self.source, self.store, None)
+        return embedded - reused, lost
 
     def clear(self, *, corpus: str | None = None, space: str | None = None) -> int:
         """Drop a corpus of this view with its records, a space, or (without arguments) everything. Returns bytes freed.

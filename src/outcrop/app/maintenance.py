@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from outcrop.core.model import Filter, Space, Stale
-from outcrop.core.protocols import Embedder, Publisher, Source
-from outcrop.core.reports import BuildReport, Progress, Status
+import numpy as np
+
+from outcrop.core.model import Filter, Skipped, Space, Stale
+from outcrop.core.protocols import Embedder, Matrix, Publisher, Source, TransferStore, override
+from outcrop.core.reports import BuildReport, Damage, DamageSort, Progress, Status
+from outcrop.core.vectors import from_bytes
 from outcrop.errors import (
     IndexMissing,
     SchemaTooNew,
     StoreDamaged,
+    StoreError,
     UnknownCorpus,
     UsageError,
 )
@@ -22,6 +27,7 @@ from outcrop.stores.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from outcrop.indexing.scope import Scope
+    from outcrop.stores.sqlite.integrity.check import Findings
 
 
 def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
@@ -125,6 +131,78 @@ def rebuild(
         cut=first.cut + second.cut,
         seconds=first.seconds + second.seconds,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a check of an index and of its blobs found."""
+
+    tables: Findings
+    blobs: int
+    damaged_blobs: Sequence[Skipped]
+
+    @property
+    def damage(self) -> tuple[Damage, ...]:
+        of_blobs = (Damage(DamageSort.BLOB, item.path, item.detail) for item in self.damaged_blobs)
+        return (*self.tables.damage, *of_blobs)
+
+
+def find_damage(store: SqliteStore, transfer: TransferStore | None) -> Checked:
+    """Reads every text and every vector; writes nothing."""
+    # Imported here: no other command needs it.
+    from outcrop.stores.sqlite.integrity.check import Findings
+    from outcrop.transfer.sync import find_damaged
+
+    try:
+        tables = store.check()
+    except StoreDamaged as error:
+        tables = Findings(damage=[Damage(DamageSort.DATABASE, "", error.what)], is_broken=True)
+    if transfer is None or tables.is_broken:
+        return Checked(tables, 0, ())
+    return Checked(tables, *find_damaged(store, transfer, compare=not tables.damage))
+
+
+def salvage(store: SqliteStore, embedder: Embedder) -> SalvagedVectors:
+    vectors: Mapping[bytes, bytes] = {}
+    with suppress(StoreError):
+        vectors = store.intact_vectors(embedder.space)
+    return SalvagedVectors(embedder, vectors)
+
+
+class SalvagedVectors(Embedder):
+    """An embedder that first looks among vectors of its space that are there already, by the digest of their text."""
+
+    def __init__(self, embedder: Embedder, vectors: Mapping[bytes, bytes]) -> None:
+        self._embedder = embedder
+        self._vectors = vectors
+        self.reused = 0
+
+    @property
+    @override
+    def space(self) -> Space:
+        return self._embedder.space
+
+    @property
+    @override
+    def address(self) -> str | None:
+        return self._embedder.address
+
+    @property
+    @override
+    def max_tokens(self) -> int:
+        return self._embedder.max_tokens
+
+    @override
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        there = [self._vectors.get(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()) for text in texts]
+        missing = [text for text, vector in zip(texts, there, strict=True) if vector is None]
+        made = iter(self._embedder.embed_passages(missing) if missing else ())
+        self.reused += len(texts) - len(missing)
+        return np.stack([next(made) if vector is None else from_bytes(vector, self.space.dim) for vector in there])
+
+    @override
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        return self._embedder.embed_queries(texts)
 
 
 def _drop(store: SqliteStore, named: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from outcrop.core.model import Chunk, Kind, Part
 from outcrop.text import filetypes
 from outcrop.text.transcripts import is_silent
 
-__all__ = ["CEILING", "VERSION", "chunk", "format_of", "passage"]
+__all__ = ["CEILING", "VERSION", "chunk", "digest", "format_of", "passage"]
 
 # Raised with every change of boundaries or names: an index made by another version is made anew.
 VERSION = 2
@@ -81,6 +82,11 @@ def passage(chunk: Chunk) -> str:
     ):
         return chunk.text
     return f"{chunk.name}\n{chunk.text}"
+
+
+def digest(chunk: Chunk) -> bytes:
+    """SHA-256 of the exact string that is embedded for a chunk."""
+    return hashlib.sha256(passage(chunk).encode("utf-8", "surrogatepass")).digest()
 
 
 def _has_word(text: str, word: str) -> bool:

@@ -6,7 +6,6 @@ runs, and the next build continues one that was stopped by embedding what lacks 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -76,7 +75,7 @@ class Cutter:
                 chunks = self.cut(outcome)
             except FormatError as error:
                 return Entry(ref, self._refusal(ref), (), SkipReason.BROKEN, error.what)
-            cut = [Digested(chunk, digest(chunk)) for chunk in chunks]
+            cut = [Digested(chunk, chunking.digest(chunk)) for chunk in chunks]
             return Entry(ref, self.recipe(ref), cut, media=_media(outcome))
         if outcome.reason in TRANSIENT:
             return outcome
@@ -175,11 +174,6 @@ def store_some(source: Source, store: ChunkWriter, refs: Sequence[Ref], scopes: 
 def _media(artifact: Artifact) -> MediaNote | None:
     manifest, transcript = artifact.manifest, artifact.ref.transcript
     return None if manifest is None or transcript is None else MediaNote(manifest.uri, transcript.path or "")
-
-
-def digest(chunk: Chunk) -> bytes:
-    """SHA-256 of the exact string that is embedded for a chunk."""
-    return hashlib.sha256(chunking.passage(chunk).encode("utf-8", "surrogatepass")).digest()
 
 
 def refused(refs: Iterable[Ref], known: Mapping[str, StoredArtifact], scope: Scope) -> Iterator[Skipped]:

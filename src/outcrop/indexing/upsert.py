@@ -10,13 +10,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from outcrop import chunking
+from outcrop.chunking import digest
 from outcrop.core.model import Filter, Part, Record, Ref
 from outcrop.core.protocols import ChunkWriter, Embedder
 from outcrop.core.reports import UpsertReport
 from outcrop.core.rows import Digested, Entry, RecordEntry
 from outcrop.errors import UsageError
 from outcrop.indexing.build import embed_pending
-from outcrop.indexing.ingest import digest
 
 # SQLite stores none.
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")

@@ -54,7 +54,7 @@ TABLES = tuple(
     f"fx_vec_{name}" for name in "meta chunk embedding state artifact member file skip built record project".split()
 )
 KEYWORD_TABLE = "fx_vec_terms"
-_KEYWORD_TABLES = tuple(f"{KEYWORD_TABLE}_{part}" for part in ("data", "idx", "content", "docsize", "config"))
+KEYWORD_TABLES = tuple(f"{KEYWORD_TABLE}_{part}" for part in ("data", "idx", "content", "docsize", "config"))
 
 # Our tables in another program's database, and those that a rebuild writes before they take the place of these.
 OURS = "fx_vec_*"
@@ -252,7 +252,7 @@ def open_file(path: Path, options: str) -> sqlite3.Connection:
 
 
 def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, shared: bool, read_only: bool) -> None:
-    foreign = find_foreign(database, (*TABLES, KEYWORD_TABLE, *_KEYWORD_TABLES), {KEYWORD_TABLE})
+    foreign = find_foreign(database, (*TABLES, KEYWORD_TABLE, *KEYWORD_TABLES), {KEYWORD_TABLE})
     if foreign is not None:
         raise StoreDamaged(f"the index at {path} holds {foreign}, which Outcrop did not make", _REBUILD)
     version = _schema_version(database, path)

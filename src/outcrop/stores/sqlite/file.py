@@ -104,7 +104,7 @@ class DatabaseFile:
                 self._remove_unfinished()
                 outdated = connection.meta(database, "terms") != str(terms.VERSION)
             if outdated:
-                self._rebuild_keywords()
+                self.rebuild_keywords()
             yield
             if self._is_mostly_free():
                 # Another process reads just now; the next build tries again.
@@ -234,8 +234,8 @@ class DatabaseFile:
         about = self.path.stat()
         return user_cache_path("outcrop") / "locks" / f"{about.st_dev:x}-{about.st_ino:x}{suffix}"
 
-    def _rebuild_keywords(self) -> None:
-        """Make the keyword index anew, after ``terms.VERSION`` moved: beside the old one, which answers meanwhile."""
+    def rebuild_keywords(self) -> None:
+        """Make the keyword index anew, beside the old one, which answers meanwhile."""
         with self.changing() as database:
             table = keywords.create_next(database)
         with self.reading() as database:

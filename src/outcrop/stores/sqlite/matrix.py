@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,6 +20,11 @@ from outcrop.stores.sqlite.filters import Ids
 # Rows taken from SQLite at a time: under a megabyte, so that a block is still in the processor's cache when it is
 # used, and memory stays at one matrix.
 BATCH = 512
+
+
+_REPAIR = "Run: outcrop check --repair"
+
+Numbers = TypeVar("Numbers", bound=Matrix)
 
 
 class VectorCache:
@@ -111,7 +117,7 @@ def _score(database: sqlite3.Connection, space: Space, query: Vector) -> tuple[I
     scores = [np.empty(0, np.float32)]
     for block_ids, block in _blocks(database, space):
         ids += block_ids
-        scores.append(scan.dots(block, query))
+        scores.append(_finite(scan.dots(block, query), space))
     unordered = np.array(ids, np.int64)
     order = np.argsort(unordered, kind="stable")
     return unordered[order], np.concatenate(scores)[order]
@@ -122,7 +128,7 @@ def _load(database: sqlite3.Connection, space: Space) -> tuple[Ids, Matrix]:
     ids = _ids(database, space)
     matrix = np.empty((len(ids), space.dim), np.float32)
     for block_ids, block in _blocks(database, space):
-        matrix[np.searchsorted(ids, block_ids)] = block
+        matrix[np.searchsorted(ids, block_ids)] = _finite(block, space)
     return ids, matrix
 
 
@@ -141,12 +147,16 @@ def _block(rows: Sequence[tuple[int, bytes]], space: Space) -> Matrix:
         return stack([row[1] for row in rows], space.dim)
 
 
+def _finite(numbers: Numbers, space: Space) -> Numbers:
+    if not np.isfinite(numbers).all():
+        raise StoreDamaged(f"a stored vector of {space.id} holds NaN, infinity or immense numbers", _REPAIR)
+    return numbers
+
+
 @contextmanager
 def checked_lengths(space: Space) -> Iterator[None]:
     """Vectors of a space are read inside; one of another length is damage."""
     try:
         yield
     except FormatError as error:
-        raise StoreDamaged(
-            f"a stored vector of {space.id} has the wrong length", "Make the index again: outcrop rebuild"
-        ) from error
+        raise StoreDamaged(f"a stored vector of {space.id} has the wrong length", _REPAIR) from error

@@ -61,8 +61,11 @@ def compare(database: sqlite3.Connection, worktree: str, view: View) -> Membersh
 
 def apply(database: sqlite3.Connection, worktree: str, change: MembershipChange) -> Replaced:
     """Write a change, drop artifacts that no view names any more, and update paths and kinds."""
+    moved = {key[2] for key in (*change.gone, *change.new)}
     for name in change.dead:
-        for table in ("member", "file", "skip", "built"):
+        gone = "DELETE FROM fx_vec_member WHERE worktree = ? AND project = '' RETURNING hash"
+        moved.update(row[0] for row in database.execute(gone, (name,)).fetchall())
+        for table in ("file", "skip", "built"):
             database.execute(f"DELETE FROM fx_vec_{table} WHERE worktree = ?", (name,))
     _replace_files(database, worktree, *change.seen)
     if change.skipped is not None:
@@ -79,7 +82,7 @@ def apply(database: sqlite3.Connection, worktree: str, change: MembershipChange)
             ((worktree, builder) for builder in change.builders),
         )
     dropped = drop_unplaced(database)
-    update_paths(database, "", {key[2] for key in (*change.gone, *change.new)})
+    update_paths(database, "", moved)
     return dropped
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from outcrop.core import rows
 from outcrop.core.model import EVERYTHING, FileState, Filter, Kind, Part, Skipped, SkipReason, Space
@@ -17,8 +18,12 @@ from outcrop.stores.sqlite import filters, inventory, keywords, membership, pass
 from outcrop.stores.sqlite.connection import copy_tables, count_change, meta, moment, transaction
 from outcrop.stores.sqlite.file import DatabaseFile
 from outcrop.stores.sqlite.filters import EVERYWHERE
+from outcrop.stores.sqlite.integrity import checksums
 from outcrop.stores.sqlite.matrix import VectorCache
 from outcrop.stores.sqlite.projects import ProjectTables
+
+if TYPE_CHECKING:
+    from outcrop.stores.sqlite.integrity.check import Findings
 
 
 class SqliteStore(ProjectTables):
@@ -111,6 +116,8 @@ class SqliteStore(ProjectTables):
             if space is not None:
                 writer.set_space(database, space)
             done = writer.insert(database, prepared)
+            # What is cut again is at more places than the one that it was read at.
+            membership.update_paths(database, "", {entry.ref.hash for entry in entries})
             writer.mark_unplaced(database, prepared)
             dropped = rows.Replaced(0, 0) if change is None else membership.apply(database, self.worktree, change)
         return rows.Written(before.chunks + done.chunks, before.reused + done.reused, dropped)
@@ -187,6 +194,32 @@ class SqliteStore(ProjectTables):
                     # A rebuild is the way out of every damage.
                     membership.drop_everything(empty)
             yield new
+
+    def check(self) -> Findings:
+        """What is damaged of it; ``StoreLocked`` while another process writes."""
+        from outcrop.stores.sqlite.integrity.check import check
+
+        with self.file.locked(), self._reading() as database:
+            return check(database, self.is_shared)
+
+    def remove_damage(self, found: Findings) -> list[str]:
+        """Remove what a check found, so that builds make it again. Returns ids of records that are removed."""
+        from outcrop.stores.sqlite.integrity.check import remove_damage
+
+        lost: list[str] = []
+        if found.damage:
+            with self.file.changing() as database:
+                lost = remove_damage(database, found)
+        if found.bad_keywords:
+            self.file.rebuild_keywords()
+        return lost
+
+    def intact_vectors(self, space: Space) -> Mapping[bytes, bytes]:
+        """Vectors that can still be read and are what was stored, by the digest of their text."""
+        from outcrop.stores.sqlite.integrity.check import read_intact_vectors
+
+        with self._reading() as database:
+            return read_intact_vectors(database, space)
 
     @override
     def clear(self, corpus: str | None = None, space: Space | None = None) -> None:
@@ -390,6 +423,12 @@ class SqliteStore(ProjectTables):
     def passages(self, ids: Sequence[int], where: Filter) -> Mapping[int, rows.Passage]:
         with self.file.snapshot() as database:
             return passages.passages(database, self.worktree, ids, where)
+
+    @override
+    def damaged(self, ids: Sequence[int]) -> frozenset[int]:
+        with self.file.snapshot() as database:
+            state = self.state()
+            return checksums.damaged(database, ids, None if state is None else state.space)
 
     def passage_refs(self, where: Filter) -> Sequence[rows.PassageRef]:
         """Every passage of this view that a filter selects, in index order."""

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 from outcrop.config.settings import DEFAULT, NAMES, Settings
 from outcrop.core.model import Skipped
-from outcrop.core.reports import BuildReport, CollectionStatus, Plan, Status, Watcher
+from outcrop.core.reports import BuildReport, CheckReport, CollectionStatus, Damage, Plan, Status, Watcher
 from outcrop.surfaces.cli.terminal import Paint
 from outcrop.surfaces.render import columns, counted, duration, harmless_line, size
 
 if TYPE_CHECKING:
     from outcrop.app.catalog import Catalog, Folder, Tally
+
+# Damaged things that are named.
+MAX_DAMAGE = 50
 
 HERE = "on this machine"
 
@@ -78,6 +81,34 @@ def skipped_lines(skipped: Sequence[Skipped], heading: str, noun: str, *, reason
         yield f"{heading} {counted(len(skipped), noun)}:"
     for item in skipped:
         yield f"  {harmless_line(item.path)}: {_reason(item) if reasons else harmless_line(item.detail or item.reason)}"
+
+
+def check_lines(report: CheckReport) -> Iterator[str]:
+    looked = f"{counted(report.passages, 'passage')}, {counted(report.vectors, 'vector')}"
+    if report.blobs:
+        looked += f", {counted(report.blobs, 'blob')}"
+    if not report.damage:
+        yield f"checked {looked}: all is as it was stored ({duration(report.seconds)})"
+        return
+    yield from _damage_lines("damaged", report.damage)
+    if not report.repaired:
+        yield "to make again what is damaged → outcrop check --repair"
+        return
+    yield f"repaired: {counted(report.embedded, 'passage')} embedded again; checked {looked} ({duration(report.seconds)})"
+    if report.lost:
+        yield f"records that were removed, since only their author has the text: {harmless_line(', '.join(report.lost))}"
+    if report.left:
+        yield from _damage_lines("still damaged", report.left)
+        yield "what belongs to another worktree or to an imported project is made again there → outcrop projects refresh"
+
+
+def _damage_lines(heading: str, damage: Sequence[Damage]) -> Iterator[str]:
+    sorts = ", ".join(f"{number:,} {sort}" for sort, number in Counter(each.sort for each in damage).most_common())
+    yield f"{heading}: {sorts}"
+    for each in damage[:MAX_DAMAGE]:
+        yield f"  {each.sort:<10}  {harmless_line(': '.join(filter(None, (each.where, each.detail))))}"
+    if len(damage) > MAX_DAMAGE:
+        yield f"  and {len(damage) - MAX_DAMAGE:,} more"
 
 
 def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str]:

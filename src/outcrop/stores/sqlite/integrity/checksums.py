@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
+from collections.abc import Sequence
+
+from outcrop.core.model import Space
 
 # The columns of ``fx_vec_chunk`` that its checksum covers, in order. Kind and path follow the membership.
 CHUNK_COLUMNS = (
@@ -31,3 +34,22 @@ def add_functions(database: sqlite3.Connection) -> None:
     """Let statements compute both: ``chunk_checksum`` and ``vector_checksum``."""
     database.create_function("chunk_checksum", -1, of_chunk, deterministic=True)
     database.create_function("vector_checksum", 4, of_vector, deterministic=True)
+
+
+def damaged(database: sqlite3.Connection, ids: Sequence[int], space: Space | None) -> frozenset[int]:
+    """Of these chunks, those whose checksum, or that of their vector in a space, is another."""
+    found: set[int] = set()
+    passage = f"SELECT checksum, {CHUNK_COLUMNS} FROM fx_vec_chunk WHERE id = ?"
+    vector = "SELECT checksum, v FROM fx_vec_embedding WHERE chunk_id = ? AND model = ? AND dim = ?"
+    for chunk_id in ids:
+        row = database.execute(passage, (chunk_id,)).fetchone()
+        if row is None:
+            continue
+        checksum, *columns = row
+        if checksum != of_chunk(*columns):
+            found.add(chunk_id)
+        elif space is not None:
+            row = database.execute(vector, (chunk_id, space.model, space.dim)).fetchone()
+            if row is not None and row[0] != of_vector(space.model, space.dim, columns[_DIGEST], row[1]):
+                found.add(chunk_id)
+    return frozenset(found)
