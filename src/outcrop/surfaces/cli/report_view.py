@@ -94,12 +94,12 @@ def check_lines(report: CheckReport) -> Iterator[str]:
     if not report.repaired:
         yield "to make again what is damaged → outcrop check --repair"
         return
-    yield f"repaired: {counted(report.embedded, 'passage')} embedded again; checked {looked} ({duration(report.seconds)})"
+    yield f"repaired: {counted(report.embedded, 'passage')} embedded again ({duration(report.seconds)})"
     if report.lost:
-        yield f"records that were removed, since only their author has the text: {harmless_line(', '.join(report.lost))}"
+        yield f"removed records, whose text only their caller has: {harmless_line(', '.join(report.lost))}"
     if report.left:
         yield from _damage_lines("still damaged", report.left)
-        yield "what belongs to another worktree or to an imported project is made again there → outcrop projects refresh"
+        yield "of another worktree → outcrop index, there; of an imported project → outcrop projects refresh"
 
 
 def _damage_lines(heading: str, damage: Sequence[Damage]) -> Iterator[str]:

@@ -70,7 +70,7 @@ def check(database: sqlite3.Connection, shared: bool) -> Findings:
                 _check_passages(database, paths, found)
                 _check_vectors(database, found)
                 _check_keywords(database, found)
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        except (sqlite3.DatabaseError, UnicodeError) as error:
             found.is_broken = True
             found.add(DamageSort.DATABASE, "", str(error))
     return found
@@ -191,7 +191,7 @@ def _check_keywords(database: sqlite3.Connection, found: Findings) -> None:
             found.add(DamageSort.KEYWORDS, "", "rows are not the words of their passages")
     try:
         _check_postings(database)
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeError) as error:
         found.bad_keywords = True
         found.add(DamageSort.KEYWORDS, "", str(error))
 

@@ -22,7 +22,7 @@ def of_chunk(*columns: object) -> int:
     """Of the values of ``CHUNK_COLUMNS``."""
     digest = columns[_DIGEST]
     values = [*columns[:_DIGEST], digest.hex() if isinstance(digest, bytes) else digest, *columns[_DIGEST + 1 :]]
-    return zlib.crc32(json.dumps(values).encode())
+    return zlib.crc32(json.dumps(values, default=repr).encode())
 
 
 def of_vector(model: str, dim: int, digest: bytes | None, vector: bytes) -> int:
