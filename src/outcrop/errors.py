@@ -3,7 +3,7 @@
 OutcropError
 ├── SourceError       NotARepository · SourceLocked · ArtifactUnreadable
 ├── EmbedderError     EmbedderUnavailable (EgressRefused · EmbedderTimeout) · BadEmbedding · DimensionMismatch
-├── StoreError        IndexMissing · SpaceMismatch · SchemaTooNew · StoreLocked · StoreDamaged · StoreFull
+├── StoreError        IndexMissing · SpaceMismatch · SchemaTooNew · StoreLocked · StoreDamaged · StoreFull · NoLocks
 ├── FormatError       BlobError · ManifestError · IntegrityError
 └── UsageError        UnknownKind · UnknownProject · UnknownCorpus · UnknownArtifact · BadConfig
 
@@ -92,6 +92,10 @@ class StoreDamaged(StoreError):
 
 class StoreFull(StoreError):
     """The disk is full or read-only."""
+
+
+class NoLocks(StoreError):
+    """The file system cannot lock files, or share memory between processes, as an index needs it."""
 
 
 class FormatError(OutcropError):

@@ -32,7 +32,9 @@ _MAX_PARAMETERS = 500
 # Every table of Fossil's that is read or written.
 TABLES = _TABLES | {"forumpost", "unversioned", "user", "vvar"}
 
-_ERRORS = ErrorClasses(locked=SourceLocked, denied=SourceError, damaged=SourceError, other=SourceError)
+_ERRORS = ErrorClasses(
+    locked=SourceLocked, denied=SourceError, damaged=SourceError, no_locks=SourceError, other=SourceError
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from outcrop.core.model import Space
-from outcrop.core.sqlite_errors import ErrorClasses, is_damaged, translated
+from outcrop.core.sqlite_errors import ErrorClasses, is_damaged, lacks_shared_memory, translated
 from outcrop.core.sqlite_tables import distrust_schema, find_foreign
-from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, StoreError, StoreFull, StoreLocked
+from outcrop.errors import IndexMissing, NoLocks, SchemaTooNew, StoreDamaged, StoreError, StoreFull, StoreLocked
 from outcrop.stores.sqlite.integrity import checksums
 from outcrop.text import terms
 from outcrop.vcs.fossil_lock import begin_when_idle
@@ -77,7 +77,7 @@ WRITING_CACHE = 65536
 SHARED_CACHE = 262144
 
 _REBUILD = "Make it again from the source: outcrop rebuild"
-ERRORS = ErrorClasses(locked=StoreLocked, denied=StoreFull, damaged=StoreDamaged, other=StoreError)
+ERRORS = ErrorClasses(locked=StoreLocked, denied=StoreFull, damaged=StoreDamaged, no_locks=NoLocks, other=StoreError)
 
 
 def connect(path: Path, create: bool, shared: bool = False, read_only: bool = False) -> sqlite3.Connection:
@@ -121,20 +121,44 @@ def _open(path: Path, create: bool, shared: bool) -> sqlite3.Connection:
             database.execute("PRAGMA page_size = 8192")
             database.execute("PRAGMA journal_mode = WAL")
         database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    except sqlite3.OperationalError:
-        if create:
+    except sqlite3.OperationalError as error:
+        if lacks_shared_memory(error) and not shared:
+            database.close()
+            database = _open_without_log(path)
+        elif create:
             raise
-        # The folder cannot be written: read what is there. Without a journal no process can be writing either.
-        unchanging = not any(path.with_name(path.name + suffix).exists() for suffix in ("-wal", "-journal"))
-        database = open_file(path, "mode=ro&immutable=1" if unchanging else "mode=ro")
+        else:
+            database = _open_unchanging(path)
     distrust_schema(database)
     if not shared:
         _refuse_truncated(database, path)
     # A power cut may then damage a database with a rollback journal, as Fossil's is; one with a WAL loses a commit.
-    database.execute(f"PRAGMA synchronous = {'FULL' if shared else 'NORMAL'}")
+    (journal,) = database.execute("PRAGMA journal_mode").fetchone()
+    database.execute(f"PRAGMA synchronous = {'NORMAL' if journal == 'wal' else 'FULL'}")
     database.execute("PRAGMA temp_store = MEMORY")
     database.execute(f"PRAGMA cache_size = -{READING_CACHE}")
     return database
+
+
+def _open_without_log(path: Path) -> sqlite3.Connection:
+    """Open our own file on a file system without shared memory, and give it a rollback journal for good."""
+    database = open_file(path, "mode=rw")
+    try:
+        # Alone with the file, SQLite needs no shared memory to read the log.
+        database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        database.execute("PRAGMA journal_mode = DELETE")
+        database.execute("PRAGMA locking_mode = NORMAL")
+        database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _open_unchanging(path: Path) -> sqlite3.Connection:
+    """Read what is in a folder that cannot be written. Without a journal no process can be writing either."""
+    unchanging = not any(path.with_name(path.name + suffix).exists() for suffix in ("-wal", "-journal"))
+    return open_file(path, "mode=ro&immutable=1" if unchanging else "mode=ro")
 
 
 def _refuse_truncated(database: sqlite3.Connection, path: Path) -> None:

@@ -19,7 +19,7 @@ from outcrop.app.update import is_stale, unmanaged_corpora, update
 from outcrop.app.watch_lock import UPDATING, WAITING, WATCHING, WatchNote
 from outcrop.config.settings import REPOSITORY_FILE, user_file
 from outcrop.core.reports import Progress, Watcher
-from outcrop.errors import EgressRefused, NotARepository, OutcropError, SourceLocked, StoreLocked
+from outcrop.errors import EgressRefused, NoLocks, NotARepository, OutcropError, SourceLocked, StoreLocked
 from outcrop.surfaces.render import duration
 from outcrop.surfaces.watch.once import describe
 from outcrop.surfaces.watch.triggers import EventsFailed, Polling, Trigger, file_identity, make_trigger
@@ -187,7 +187,8 @@ class _Session:
         except (StoreLocked, SourceLocked):
             return BUSY_RETRY
         except (OutcropError, OSError) as error:
-            if isinstance(error, EgressRefused) and not self._retry_consent:
+            if isinstance(error, NoLocks) or (isinstance(error, EgressRefused) and not self._retry_consent):
+                # No later try ends otherwise.
                 raise
             return self._wait_after(error)
         if self._failures:
