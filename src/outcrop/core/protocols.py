@@ -178,8 +178,8 @@ class ChunkIndex(IndexState, Protocol):
     def passages(self, ids: Sequence[int], where: Filter) -> Mapping[int, rows.Passage]:
         """Chunks by id; ids that are gone are missing."""
 
-    def damaged(self, ids: Sequence[int]) -> frozenset[int]:
-        """Those chunks that do not hold what was written: the passage, or its vector in the searched space."""
+    def damaged(self, ids: Sequence[int], with_vectors: bool) -> frozenset[int]:
+        """Those chunks that do not hold what was written: the passage, or also its vector in the searched space."""
 
 
 class Inventory(IndexState, Protocol):

@@ -35,14 +35,14 @@ MAX_EMBEDDED_NOW = 48
 # What to do about damage that a search meets.
 REPAIR = "Run: outcrop check --repair"
 
-# Of chunks, those that do not hold what was written into them.
-FindDamaged = Callable[[Sequence[int]], frozenset[int]]
+# As ``ChunkIndex.damaged``.
+FindDamaged = Callable[[Sequence[int], bool], frozenset[int]]
 
 # Keyword search over the source's files, for when there is no index, or one that cannot be used and why.
 Fallback = Callable[[Query, str | None], Answer]
 
 
-def _none_damaged(_: Sequence[int]) -> frozenset[int]:
+def _none_damaged(_: Sequence[int], __: bool) -> frozenset[int]:
     return frozenset()
 
 
@@ -258,7 +258,7 @@ def _answer(
             best: list[tuple[Ranked, tuple[Copy, ...]]] = [(item, ()) for item in chosen[: query.k]]
         else:
             best = dedupe(chosen, passages, query.k)
-        damaged = find_damaged([item.id for item, _ in best])
+        damaged = find_damaged([item.id for item, _ in best], space is not None)
         if not damaged:
             break
         left_out += len(damaged)

@@ -149,6 +149,7 @@ def _open_without_log(path: Path) -> sqlite3.Connection:
         database.execute("PRAGMA journal_mode = DELETE")
         database.execute("PRAGMA locking_mode = NORMAL")
         database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+        path.with_name(path.name + "-shm").unlink(missing_ok=True)
     except BaseException:
         database.close()
         raise
@@ -375,6 +376,16 @@ def transaction(database: sqlite3.Connection, shared: bool = False) -> Iterator[
         if database.in_transaction:
             database.execute("ROLLBACK")
         raise
+
+
+@contextmanager
+def lenient(database: sqlite3.Connection) -> Iterator[None]:
+    """Text that is no UTF-8 any more is read as other text; elsewhere it is an error."""
+    database.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+    try:
+        yield
+    finally:
+        database.text_factory = str
 
 
 def count_change(database: sqlite3.Connection) -> None:

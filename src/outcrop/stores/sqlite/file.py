@@ -241,7 +241,8 @@ class DatabaseFile:
         """Make the keyword index anew, beside the old one, which answers meanwhile."""
         with self.changing() as database:
             table = keywords.create_next(database)
-        with self.reading() as database:
+        # What is damaged is made again after this.
+        with self.reading() as database, connection.lenient(database):
             for batch in keywords.batches_of_chunks(database):
                 with self.changing():
                     keywords.insert(database, batch, table)

@@ -425,9 +425,9 @@ class SqliteStore(ProjectTables):
             return passages.passages(database, self.worktree, ids, where)
 
     @override
-    def damaged(self, ids: Sequence[int]) -> frozenset[int]:
+    def damaged(self, ids: Sequence[int], with_vectors: bool) -> frozenset[int]:
         with self.file.snapshot() as database:
-            state = self.state()
+            state = self.state() if with_vectors else None
             return checksums.damaged(database, ids, None if state is None else state.space)
 
     def passage_refs(self, where: Filter) -> Sequence[rows.PassageRef]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,7 +50,7 @@ class Findings:
     vectors: int = 0
     damage: list[Damage] = field(default_factory=list)
     artifacts: set[ArtifactKey] = field(default_factory=set)  # Those that have to be cut again
-    chunks: set[int] = field(default_factory=set)  # Those that belong to no artifact
+    chunks: set[int] = field(default_factory=set)  # Those that nothing names
     embeddings: list[int] = field(default_factory=list)  # Row ids of vectors that have to be made again
     misplaced: set[ArtifactKey] = field(default_factory=set)  # Those whose passages have another path or kind
     is_broken: bool = False  # Whether the database itself is, so that its rows say nothing
@@ -62,7 +62,7 @@ class Findings:
 
 def check(database: sqlite3.Connection, shared: bool) -> Findings:
     found = Findings()
-    with _lenient(database):
+    with connection.lenient(database):
         try:
             _check_database(database, shared, found)
             if not found.is_broken:
@@ -74,16 +74,6 @@ def check(database: sqlite3.Connection, shared: bool) -> Findings:
             found.is_broken = True
             found.add(DamageSort.DATABASE, "", str(error))
     return found
-
-
-@contextmanager
-def _lenient(database: sqlite3.Connection) -> Iterator[None]:
-    """Text that is no UTF-8 any more is read as other text, which its checksum shows."""
-    database.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
-    try:
-        yield
-    finally:
-        database.text_factory = str
 
 
 def _check_database(database: sqlite3.Connection, shared: bool, found: Findings) -> None:
@@ -138,7 +128,8 @@ def _check_passages(
         key = (values["project"], values["hash"])
         where = f"{path or values['hash']}:{values['first_line']}"
         if recipe is None:
-            found.chunks.add(chunk_id)
+            if key not in found.artifacts:
+                found.chunks.add(chunk_id)
             found.add(DamageSort.MEMBERSHIP, where, "it belongs to no artifact")
         elif checksum != checksums.of_chunk(*covered) or (
             recipe.startswith(current) and values["digest"] != chunking.digest(stored_chunk(columns))
