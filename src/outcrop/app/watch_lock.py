@@ -20,8 +20,6 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from outcrop.core.reports import Watcher
-from outcrop.core.sqlite_errors import ON_A_LOCAL_DISK
-from outcrop.errors import NoLocks
 from outcrop.stores.sqlite.store import SqliteStore
 from outcrop.text.files import write_atomically
 
@@ -68,8 +66,6 @@ def claim(store: SqliteStore, how: str) -> Iterator[WatchNote | None]:
     except Timeout:
         yield None
         return
-    except NotImplementedError as error:
-        raise NoLocks(f"{lock_file} is on a file system that cannot lock it", ON_A_LOCAL_DISK) from error
     note = WatchNote(_file(store, ".json"), how)
     try:
         note.say(state=UPDATING)

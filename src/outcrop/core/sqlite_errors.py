@@ -24,10 +24,8 @@ _NO_LOCKS = (
     sqlite3.SQLITE_IOERR_UNLOCK,
     sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK,
 )
+_ON_A_LOCAL_DISK = "Keep it on a local disk (an index: --store FILE)"
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
-
-
-ON_A_LOCAL_DISK = "Keep the index on a local disk: --store FILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def _translate(error: sqlite3.DatabaseError, what: str, classes: ErrorClasses, r
             f"{what} could not be written ({error})", "Free some disk space and run the command again"
         )
     if lacks_shared_memory(error) or getattr(error, "sqlite_errorcode", 0) in _NO_LOCKS:
-        return classes.no_locks(f"{what} is on a file system that cannot lock it ({error})", ON_A_LOCAL_DISK)
+        return classes.no_locks(f"{what} is on a file system that cannot lock it ({error})", _ON_A_LOCAL_DISK)
     if code == sqlite3.SQLITE_IOERR:
         return classes.denied(f"{what} could not be read or written ({error})", "Check the disk and its free space")
     if code in _DENIED:

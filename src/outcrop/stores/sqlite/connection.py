@@ -258,6 +258,8 @@ def _quoted(name: str) -> str:
 
 def prepare_for_build(database: sqlite3.Connection, shared: bool) -> None:
     database.execute(f"PRAGMA cache_size = -{SHARED_CACHE if shared else WRITING_CACHE}")
+    # A view of somebody else over our tables does not keep one from taking another's place.
+    database.execute("PRAGMA legacy_alter_table = ON")
     if shared:
         database.execute("PRAGMA cache_spill = OFF")
     else:

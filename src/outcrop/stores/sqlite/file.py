@@ -9,8 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from outcrop.core.sqlite_errors import ON_A_LOCAL_DISK
-from outcrop.errors import IndexMissing, NoLocks, StoreFull, StoreLocked
+from outcrop.errors import IndexMissing, StoreFull, StoreLocked
 from outcrop.stores.sqlite import connection, keywords
 from outcrop.text import terms
 
@@ -131,8 +130,6 @@ class DatabaseFile:
                 raise StoreLocked(
                     f"another process is building the index at {self.path}", "Wait for it, or search meanwhile"
                 ) from None
-            except NotImplementedError as error:
-                raise NoLocks(f"{lock_path} is on a file system that cannot lock it", ON_A_LOCAL_DISK) from error
         try:
             yield
         finally:
