@@ -194,6 +194,16 @@ def _find_tables(database: sqlite3.Connection, pattern: str) -> Sequence[tuple[s
     ).fetchall()
 
 
+def refuse_damaged_tables(path: Path) -> None:
+    """In another program's database damage is that program's to repair: nothing more is written into it."""
+    with closing(open_file(path, "mode=rw")) as database:
+        for sort, name in _find_tables(database, OURS):
+            if sort == "table" and name != KEYWORD_TABLE:
+                (line,) = database.execute(f"PRAGMA integrity_check({_quoted(name)})").fetchone()
+                if line != "ok":
+                    raise sqlite3.DatabaseError(line)
+
+
 def _drop(database: sqlite3.Connection, found: Sequence[tuple[str, str]]) -> None:
     for sort, name in found:
         database.execute(f"DROP {sort} IF EXISTS {_quoted(name)}")

@@ -142,6 +142,9 @@ class DatabaseFile:
         It is a file beside this one; for a shared database it is in memory, so that no file is put anywhere.
         """
         with self.locked():
+            if self.shared:
+                with connection.explained(self.path, shared=True):
+                    connection.refuse_damaged_tables(self.path)
             self._remove_unfinished()
             new = DatabaseFile(None if self.shared else self._unfinished, shared=False)
             try:

@@ -190,9 +190,9 @@ def watcher_line(watcher: Watcher, paint: Paint) -> str:
 
 
 def _freshness(status: Status, paint: Paint) -> str:
-    problem = f"{int(status.complete * 100)} % complete" if status.complete < 1 and status.collections else ""
-    if status.missing:
-        problem = problem or f"{' and '.join(status.missing)} {'is' if len(status.missing) == 1 else 'are'} not indexed"
+    problem = f"{int(status.complete * 100)} % complete" if status.complete < 1 else ""
+    if status.missing and (not problem or status.complete == 0):
+        problem = f"{' and '.join(status.missing)} {'is' if len(status.missing) == 1 else 'are'} not indexed"
     elif status.stale:
         problem = "stale: the source has changed"
     elif status.space is not None and status.space != status.embedder:
