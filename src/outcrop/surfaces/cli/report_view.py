@@ -190,9 +190,13 @@ def watcher_line(watcher: Watcher, paint: Paint) -> str:
 
 
 def _freshness(status: Status, paint: Paint) -> str:
-    problem = f"{int(status.complete * 100)} % complete" if status.complete < 1 else ""
-    if status.missing and (not problem or status.complete == 0):
+    problem = ""
+    if 0 < status.complete < 1:
+        problem = f"{int(status.complete * 100)} % complete"
+    elif status.missing:
         problem = f"{' and '.join(status.missing)} {'is' if len(status.missing) == 1 else 'are'} not indexed"
+    elif status.revision is None or status.complete < 1:
+        problem = "not complete"
     elif status.stale:
         problem = "stale: the source has changed"
     elif status.space is not None and status.space != status.embedder:
