@@ -4,7 +4,7 @@ OutcropError
 ├── SourceError       NotARepository · SourceLocked · ArtifactUnreadable
 ├── EmbedderError     EmbedderUnavailable (EgressRefused · EmbedderTimeout · InputRefused) · BadEmbedding
 │                     DimensionMismatch
-├── StoreError        IndexMissing · SpaceMismatch · SchemaTooNew · StoreLocked · StoreDamaged · StoreFull
+├── StoreError        IndexMissing · SpaceMismatch · SchemaTooNew · StoreLocked · StoreDamaged · StoreFull · NoLocks
 ├── FormatError       BlobError · ManifestError · IntegrityError
 └── UsageError        UnknownKind · UnknownProject · UnknownCorpus · UnknownArtifact · BadConfig
 
@@ -97,6 +97,10 @@ class StoreDamaged(StoreError):
 
 class StoreFull(StoreError):
     """The disk is full or read-only."""
+
+
+class NoLocks(StoreError):
+    """The file system cannot lock files, or share memory between processes, as an index needs it."""
 
 
 class FormatError(OutcropError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,10 @@ from outcrop.app import maintenance
 from outcrop.config.settings import Settings, load_usable_settings
 from outcrop.core.model import Answer, Mode, Record
 from outcrop.core.names import check_corpus
-from outcrop.core.protocols import Embedder, Source
+from outcrop.core.protocols import Embedder, Source, TransferStore
 from outcrop.core.reports import (
     BuildReport,
+    CheckReport,
     ExportReport,
     ImportReport,
     NormaliseReport,
@@ -26,7 +28,7 @@ from outcrop.core.reports import (
     UpsertReport,
 )
 from outcrop.embedders.factory import is_model, make_embedder, other
-from outcrop.errors import BadConfig, OutcropError, UsageError
+from outcrop.errors import BadConfig, IndexMissing, OutcropError, UsageError
 from outcrop.search.engine import search, search_all
 from outcrop.search.parse import parse
 from outcrop.search.query import Choice, Query, filter_of, mode_of
@@ -225,7 +227,8 @@ class Index:
             paths: All that belongs to that corpus: files, folders and patterns (``notes/**/*.ipynb``), absolute or from
                 the root; None for those of the setting ``corpora``. Markdown cells of notebooks go to ``docs``.
             prune: Drop what an earlier build of this corpus put in and the list no longer names.
-            rebuild: Drop everything first and embed it all again; this also repairs a damaged index.
+            rebuild: Embed it all again, into a new index that takes the place of the old one when it is complete; this
+                also repairs a damaged index.
 
         Raises:
             UsageError: A corpus without paths or the other way round, or a path outside of the source.
@@ -240,11 +243,15 @@ class Index:
         scope = self._scope(corpus, paths, prune)
         if rebuild and corpus is not None:
             raise UsageError("a rebuild is of the whole index, not of one corpus", "Clear that corpus, then build it")
-        if rebuild:
-            maintenance.start_over(self.store, named=self.settings.store is not None)
         # With an index kept elsewhere the user has not asked for blobs in the repository.
         publisher = None if self.settings.store or corpus is not None else service.publisher(self.source, self.store)
-        report = build(self.source, self.store, self.embedder, progress, publisher, scope)
+        if rebuild:
+            named = self.settings.store is not None
+            report = maintenance.rebuild(
+                self.source, self.store, self.embedder, progress, publisher, scope, named=named
+            )
+        else:
+            report = build(self.source, self.store, self.embedder, progress, publisher, scope)
         if self.store.is_shared:
             service.warn_of_readers(self.source, self.store.names().kinds)
         return report
@@ -341,6 +348,67 @@ class Index:
     def status(self) -> Status:
         """What is indexed, and whether it is current. Sends nothing, loads no model."""
         return maintenance.status(self.source, self.store, self.embedder, dict(self.settings.corpora))
+
+    def check(self, *, repair: bool = False, progress: Callable[[Progress], None] | None = None) -> CheckReport:
+        """Compare every stored passage, vector and word with its checksum and with each other, and blobs with them.
+
+        Args:
+            repair: Make again what is damaged, and only that.
+
+        Raises:
+            IndexMissing: There is no index.
+            StoreLocked: Another process is building.
+            EmbedderError: As of ``build``; what is damaged is removed then, and the next build makes it.
+        """
+        started = time.perf_counter()
+        if not self.store.path.exists():
+            raise IndexMissing("there is no index to check", "Run: outcrop index")
+        transfer = None if self.settings.store else service.transfer_of(self.source)
+        found = left = maintenance.find_damage(self.store, transfer)
+        embedded, lost = 0, list[str]()
+        if repair and found.damage:
+            with self.store.file.locked():
+                embedded, lost = self._repair(found, transfer, progress)
+            left = maintenance.find_damage(self.store, transfer)
+        return CheckReport(
+            store=str(self.store.path),
+            passages=left.tables.passages,
+            vectors=left.tables.vectors,
+            blobs=left.blobs,
+            damage=found.damage,
+            left=left.damage,
+            repaired=repair and bool(found.damage),
+            embedded=embedded,
+            lost=tuple(lost),
+            seconds=time.perf_counter() - started,
+        )
+
+    def _repair(
+        self, found: maintenance.Checked, transfer: TransferStore | None, progress: Callable[[Progress], None] | None
+    ) -> tuple[int, list[str]]:
+        """Returns how many passages were embedded again, and records that are lost."""
+        lost: list[str] = []
+        custom: list[str] = []
+        reused = 0
+        if found.tables.is_broken:
+            # The present vectors are lost with the tables only where they cannot be read.
+            given = self.embedder
+            self.embedder = salvaged = maintenance.salvage(self.store, given)
+            try:
+                embedded = self.build(rebuild=True, progress=progress).embedded
+            finally:
+                self.embedder = given
+            reused = salvaged.reused
+        else:
+            built = self.store.revisions()
+            custom = [name for name, _ in self.settings.corpora if name in built]
+            lost = self.store.remove_damage(found.tables)
+            embedded = self.build(progress=progress).embedded
+        embedded += sum(self.build(corpus=name, progress=progress).embedded for name in custom)
+        if transfer is not None and found.damaged_blobs:
+            transfer.replace({}, [item.path for item in found.damaged_blobs])
+            service.export(self.source, self.store, None)
+        return embedded - reused, lost
 
     def clear(self, *, corpus: str | None = None, space: str | None = None) -> int:
         """Drop a corpus of this view with its records, a space, or (without arguments) everything. Returns bytes freed.

@@ -5,6 +5,7 @@ Who needs chunks asks ``workers.pool``: what a grammar does with a text may end 
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 from outcrop.core.model import Chunk, Kind
@@ -43,6 +44,11 @@ def passage(chunk: Chunk) -> str:
     ):
         return chunk.text
     return f"{chunk.name}\n{chunk.text}"
+
+
+def digest(chunk: Chunk) -> bytes:
+    """SHA-256 of the exact string that is embedded for a chunk."""
+    return hashlib.sha256(passage(chunk).encode("utf-8", "surrogatepass")).digest()
 
 
 def _has_word(text: str, word: str) -> bool:

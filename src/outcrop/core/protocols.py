@@ -121,6 +121,9 @@ class IndexState(Protocol):
 
     def has_members(self) -> bool: ...
 
+    def holds_others(self) -> bool:
+        """Whether there is anything that does not come from this source: a caller's records, or imported projects."""
+
     def revisions(self) -> Mapping[str, str]:
         """Per corpus of this view, the revision of its last complete build."""
 
@@ -180,6 +183,9 @@ class ChunkIndex(IndexState, Protocol):
 
     def passages(self, ids: Sequence[int], where: Filter) -> Mapping[int, rows.Passage]:
         """Chunks by id; ids that are gone are missing."""
+
+    def damaged(self, ids: Sequence[int], with_vectors: bool) -> frozenset[int]:
+        """Those chunks that do not hold what was written: the passage, or also its vector in the searched space."""
 
 
 class Inventory(IndexState, Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from outcrop.core.model import Hit, Mode, Ref, Skipped
 
@@ -73,6 +74,42 @@ class ImportReport:
     missing: int  # Chunks that no blob has a vector for; the next build embeds them
     stale: int  # Blobs of artifacts that are not in the source
     refused: tuple[Skipped, ...]  # Blobs that cannot be used, and why
+    seconds: float
+
+
+class DamageSort(StrEnum):
+    """What of an index is damaged."""
+
+    DATABASE = "database"
+    TEXT = "text"
+    VECTOR = "vector"
+    MEMBERSHIP = "membership"
+    KEYWORDS = "keywords"
+    BLOB = "blob"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One thing that is not as it was stored."""
+
+    sort: DamageSort
+    where: str  # A path with a line, a hash, the name of a table or a blob; empty for the whole
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What a check of an index found. Its first fields say how much it looked at."""
+
+    store: str
+    passages: int
+    vectors: int
+    blobs: int
+    damage: tuple[Damage, ...]  # What was found
+    left: tuple[Damage, ...]  # What of it is still there after the repair; all of it without one
+    repaired: bool  # Whether a repair was asked for and made
+    embedded: int  # Passages that the repair embedded again
+    lost: tuple[str, ...]  # Records of callers that the repair removed, since only the caller has their text
     seconds: float
 
 
@@ -237,6 +274,7 @@ class Status:
     words_only: tuple[WordsOnly, ...] = ()
     behind: tuple[str, ...] = ()  # The corpora that are not up to date, where that is known
     update: str = "outcrop index"  # The commands that bring them up to date
+    missing: tuple[str, ...] = ()  # Corpora that are expected here and have no complete build
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,10 +63,13 @@ def build(
     progress: Report | None = None,
     publisher: Publisher | None = None,
     scope: Scope = WHOLE,
+    *,
+    keeps: bool = True,
 ) -> BuildReport:
     """Update this view of the store, or one corpus of it, from its source, and search the embedder's space from now on.
 
-    ``progress`` is called at most ten times a second. A publisher is only for a build of everything.
+    ``progress`` is called at most ten times a second. A publisher is only for a build of everything. ``keeps`` says
+    whether what is done stays when the build fails.
     """
     started = time.perf_counter()
     report = _throttled(progress or (lambda _: None))
@@ -79,7 +82,8 @@ def build(
         revision = done.listing.revision
         hashes = {ref.hash for ref in done.placed}
         try:
-            counts = embed_pending(store, embedder, report, scope.filter, Completion(revision, scope.builders))
+            completion = Completion(revision, scope.builders)
+            counts = embed_pending(store, embedder, report, scope.filter, completion, keeps=keeps)
         except EmbedderError:
             if publisher is not None:
                 # What is withdrawn must not stay public because a model failed.
@@ -175,6 +179,8 @@ def embed_pending(
     report: Report,
     wanted: Filter,
     completion: Completion | None = None,
+    *,
+    keeps: bool = True,
 ) -> EmbeddingCounts:
     """Embed passages that have no vector, then store what that completes; what came before an error is kept.
 
@@ -232,7 +238,8 @@ def embed_pending(
         flush(completion)
     except EmbedderError as error:
         if counts.embedded:
-            error.what += f" (after {counts.embedded:,} of {len(pending):,} passages, which are kept)"
+            outcome = "which are kept" if keeps else "which are dropped: the index is as it was"
+            error.what += f" (after {counts.embedded:,} of {len(pending):,} passages, {outcome})"
         raise
     finally:
         flush()

@@ -6,7 +6,6 @@ runs, and the next build continues one that was stopped by embedding what lacks 
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -95,7 +94,7 @@ class Cutter:
             cut = cut or Cut(self.given(outcome) or ())
             if cut.error is not None:
                 return Entry(ref, self._refusal(ref), (), SkipReason.BROKEN, cut.error.what)
-            chunks = [Digested(chunk, digest(chunk)) for chunk in cut.chunks]
+            chunks = [Digested(chunk, chunking.digest(chunk)) for chunk in cut.chunks]
             return Entry(ref, self.recipe(ref), chunks, detail=cut.by_lines, media=_media(outcome))
         if outcome.reason in TRANSIENT:
             return outcome
@@ -212,11 +211,6 @@ def store_some(source: Source, store: ChunkWriter, refs: Sequence[Ref], scopes: 
 def _media(artifact: Artifact) -> MediaNote | None:
     manifest, transcript = artifact.manifest, artifact.ref.transcript
     return None if manifest is None or transcript is None else MediaNote(manifest.uri, transcript.path or "")
-
-
-def digest(chunk: Chunk) -> bytes:
-    """SHA-256 of the exact string that is embedded for a chunk."""
-    return hashlib.sha256(chunking.passage(chunk).encode("utf-8", "surrogatepass")).digest()
 
 
 def refused(refs: Iterable[Ref], known: Mapping[str, StoredArtifact], scope: Scope) -> Iterator[Skipped]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from outcrop import chunking
+from outcrop.chunking import digest
 from outcrop.chunking.workers import pool
 from outcrop.chunking.workers.pool import Cut, Text
 from outcrop.core.model import Filter, Part, Record, Ref
@@ -18,7 +19,6 @@ from outcrop.core.reports import UpsertReport
 from outcrop.core.rows import Digested, Entry, RecordEntry
 from outcrop.errors import UsageError
 from outcrop.indexing.build import embed_pending, words_only
-from outcrop.indexing.ingest import digest
 
 # SQLite stores none.
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")

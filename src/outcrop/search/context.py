@@ -60,7 +60,7 @@ def find_by_words(query: Query, index: ChunkIndex, source: Source, reason: str) 
     with index.snapshot():
         found = index.keyword(query.words, query.k, EVERYTHING)
         passages = index.passages([item.id for item in found], EVERYTHING)
-    return keyword_answer(query, without_withheld(source, passages), found, reason, None)
+    return keyword_answer(query, without_withheld(source, passages), found, reason, None, index.damaged)
 
 
 def compose(query: Query, answer: Answer, k: int, limit: int, floor: float | None, project: str) -> Context:

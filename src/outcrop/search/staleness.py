@@ -28,15 +28,27 @@ class Indexed(Protocol):
 T = TypeVar("T", bound=Indexed)
 
 
-def compare(revisions: Mapping[str, str | None], current: str, *, has_members: bool = True) -> Stale | None:
-    """The revision of the first build that is behind the source, None where no build is.
+def expected_revisions(index: IndexState) -> Mapping[str, str | None]:
+    """Per corpus of a view, the revision of its last complete build; None for each of the two usual ones without one.
 
-    Args:
-        has_members: Whether any build put anything in. Records alone have no source, so they are never stale.
+    An index of records, imported projects or custom corpora alone is not expected to hold the usual ones.
     """
+    built = index.revisions()
+    is_special = built.keys().isdisjoint(DEFAULT_BUILDERS) if built else _holds_others_alone(index)
+    return built if is_special else {**dict.fromkeys(DEFAULT_BUILDERS), **built}
+
+
+def _holds_others_alone(index: IndexState) -> bool:
+    return index.holds_others() and not index.has_members()
+
+
+def missing(revisions: Mapping[str, str | None]) -> tuple[str, ...]:
+    return tuple(name for name, revision in revisions.items() if revision is None)
+
+
+def compare(revisions: Mapping[str, str | None], current: str) -> Stale | None:
+    """What is behind the source, with the revision of the first such build; None where no build is."""
     behind = {name: revision for name, revision in revisions.items() if revision != current}
-    if not revisions and has_members:
-        behind = dict.fromkeys(DEFAULT_BUILDERS)
     return Stale(next(iter(behind.values())), current, tuple(behind)) if behind else None
 
 
@@ -61,8 +73,7 @@ class StalenessCheck:
     """Finds out, in the background, whether the source changed since the index was built."""
 
     def __init__(self, index: IndexState, source: Source) -> None:
-        self._revisions = index.revisions()
-        self._has_members = bool(self._revisions) or index.has_members()
+        self._revisions = expected_revisions(index)
         self._seen = index.seen()
         self._source = source
         self._current = ""
@@ -77,4 +88,4 @@ class StalenessCheck:
 
     def result(self) -> Stale | None:
         self._thread.join()
-        return compare(self._revisions, self._current, has_members=self._has_members)
+        return compare(self._revisions, self._current)

@@ -35,6 +35,9 @@ BATCH_BYTES = 64 << 20
 # How far a vector's length may be from 1 without being written anew.
 EVEN = 1e-6
 
+# Least dot product of two vectors that the same model made of the same text, on whatever machine.
+SAME = 0.99
+
 _log = logging.getLogger("outcrop.transfer.sync")
 
 
@@ -163,6 +166,44 @@ def normalise(store: VectorStore, transfer: TransferStore | None, expected: Spac
         if transfer is not None:
             written, unchanged, refused = _normalise_blobs(transfer, expected)
     return NormaliseReport(vectors, dropped, written, unchanged, tuple(refused), time.perf_counter() - started)
+
+
+def find_damaged(store: VectorStore, transfer: TransferStore, *, compare: bool) -> tuple[int, list[Skipped]]:
+    """How many blobs there are, and those that cannot be read, or (``compare``) have another vector than the tables."""
+    damaged: list[Skipped] = []
+    note: SpaceNote | None = None
+    try:
+        note = note_of(transfer)
+    except BlobError as error:
+        damaged.append(Skipped(blob.NOTE, SkipReason.BROKEN, error.what))
+    state = store.state()
+    known = store.known() if compare and note is not None and state is not None and note.space == state.space else {}
+    count = 0
+    for name, data in transfer.read_all():
+        artifact = blob.hash_of(name)
+        if artifact is None:
+            continue
+        count += 1
+        fault = data.detail if isinstance(data, Skipped) else ""
+        if note is not None and not isinstance(data, Skipped):
+            fault = _fault(store, note.space, artifact, data, compare=artifact in known)
+        if fault:
+            damaged.append(Skipped(name, SkipReason.BROKEN, fault))
+    return count, damaged
+
+
+def _fault(store: VectorStore, space: Space, artifact: str, data: bytes, *, compare: bool) -> str:
+    try:
+        records = blob.decode(data, space.dim)
+    except BlobError as error:
+        return error.what
+    chunks = store.embedded_chunks(space, [artifact])[artifact] if compare else ()
+    stored = {(chunk.seq, chunk.text): chunk.vector for chunk in chunks if chunk.vector is not None}
+    for record in records:
+        vector = stored.get((record.seq, record.text)) if record.project == "" else None
+        if vector is not None and float(vector @ record.vector) < SAME:
+            return f"record {record.seq} has another vector than the index"
+    return ""
 
 
 def note_of(transfer: TransferStore) -> SpaceNote | None:

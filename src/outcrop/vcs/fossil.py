@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from outcrop.core.sqlite_errors import ErrorClasses, is_locked, translated
+from outcrop.core.sqlite_tables import distrust_schema, find_foreign
 from outcrop.errors import ArtifactUnreadable, NotARepository, SourceError, SourceLocked
 from outcrop.vcs.fossil_artifacts import MAX_CONTENT_BYTES, apply_delta, inflate, is_authentic
 
@@ -31,7 +32,12 @@ _MAX_PARAMETERS = 500
 # Bytes that all the deltas of one content may make together: a chain of 10,000 versions of 1 MB.
 _MAX_CHAIN_BYTES = 10 << 30
 
-_ERRORS = ErrorClasses(locked=SourceLocked, denied=SourceError, damaged=SourceError, other=SourceError)
+# Every table of Fossil's that is read or written.
+TABLES = _TABLES | {"forumpost", "unversioned", "user", "vvar"}
+
+_ERRORS = ErrorClasses(
+    locked=SourceLocked, denied=SourceError, damaged=SourceError, no_locks=SourceError, other=SourceError
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +118,21 @@ def open_fossil(path: Path) -> Iterator[sqlite3.Connection]:
                 ) from error
             raise
         try:
+            refuse_foreign(database, path)
             yield database
         finally:
             database.close()
+
+
+def refuse_foreign(database: sqlite3.Connection, path: Path) -> None:
+    """A view in the place of one of Fossil's tables may compute without an end."""
+    distrust_schema(database)
+    foreign = find_foreign(database, TABLES)
+    if foreign is not None:
+        raise SourceError(
+            f"{path} holds {foreign} where Fossil has a table of its own, and is not read",
+            "Look at what made it: fossil sql .schema",
+        )
 
 
 def _open(path: Path) -> sqlite3.Connection:

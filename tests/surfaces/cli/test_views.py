@@ -151,7 +151,7 @@ def test_the_mode_is_never_hidden() -> None:
             f"the index is behind: made at {'a' * 12}, the source is at {'b' * 12} → outcrop index",
         ),
         (Stale("a" * 40 + "1", "a" * 40 + "2"), "the index is behind: files changed since it was made → outcrop index"),
-        (Stale(None, "b"), "the index is behind: its first build did not finish → outcrop index"),
+        (Stale(None, "b"), "the index is behind: a build did not finish, or a corpus was removed → outcrop index"),
     ],
 )
 def test_an_index_that_is_behind_says_so(stale: Stale, line: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcrop.core.model import Kind
-from outcrop.stores.sqlite.connection import create_statement, moment
+from outcrop.stores.sqlite.connection import KEYWORD_TABLE, create_statement, moment
 from outcrop.stores.sqlite.filters import EVERYWHERE, Ids
 from outcrop.text import terms
 
@@ -21,7 +21,7 @@ Lengths = npt.NDArray[np.int64]
 # Chunk id, then the terms of its name, its paths and its text, separated by blanks.
 TermRow = tuple[int, str, str, str]
 
-TABLE = "fx_vec_terms"
+TABLE = KEYWORD_TABLE
 
 # What a term counts for in a chunk's name, its paths and its text (BM25 column weights).
 COLUMN_WEIGHTS = (2.0, 3.0, 1.0)

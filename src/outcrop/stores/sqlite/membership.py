@@ -62,8 +62,11 @@ def compare(database: sqlite3.Connection, worktree: str, view: View) -> Membersh
 
 def apply(database: sqlite3.Connection, worktree: str, change: MembershipChange) -> Replaced:
     """Write a change, drop artifacts that no view names any more, and update paths and kinds."""
+    moved = {key[2] for key in (*change.gone, *change.new)}
     for name in change.dead:
-        for table in ("member", "file", "skip", "built"):
+        gone = "DELETE FROM fx_vec_member WHERE worktree = ? AND project = '' RETURNING hash"
+        moved.update(row[0] for row in database.execute(gone, (name,)).fetchall())
+        for table in ("file", "skip", "built"):
             database.execute(f"DELETE FROM fx_vec_{table} WHERE worktree = ?", (name,))
     _replace_files(database, worktree, *change.seen)
     if change.skipped is not None:
@@ -80,7 +83,7 @@ def apply(database: sqlite3.Connection, worktree: str, change: MembershipChange)
             ((worktree, builder) for builder in change.builders),
         )
     dropped = drop_unplaced(database)
-    update_paths(database, "", {key[2] for key in (*change.gone, *change.new)})
+    update_paths(database, "", moved)
     return dropped
 
 
@@ -153,12 +156,23 @@ def drop_corpus(database: sqlite3.Connection, worktree: str, corpus: str) -> Non
     update_paths(database, "", {row[1] for row in gone})
 
 
-def drop_sources(database: sqlite3.Connection) -> None:
-    """Remove every artifact of a source from every view, and forget what was built."""
-    database.execute("DELETE FROM fx_vec_member WHERE project = '' AND worktree <> ?", (filters.EVERYWHERE,))
-    for table in ("file", "skip", "built"):
-        database.execute(f"DELETE FROM fx_vec_{table}")
-    drop_unplaced(database)
+def copy_others(database: sqlite3.Connection, empty: sqlite3.Connection) -> None:
+    """Copy what does not come from this source, with its vectors: records of callers, imported projects."""
+    chunks = f"(project, hash) IN (SELECT project, hash FROM fx_vec_member WHERE worktree = '{filters.EVERYWHERE}')"
+    for table, condition in (
+        ("chunk", chunks),
+        ("embedding", f"chunk_id IN (SELECT id FROM fx_vec_chunk WHERE {chunks})"),
+        ("artifact", chunks),
+        ("member", f"worktree = '{filters.EVERYWHERE}'"),
+        ("record", "true"),
+        ("project", "true"),
+    ):
+        columns = ", ".join(row[1] for row in empty.execute(f"PRAGMA table_info(fx_vec_{table})"))
+        rows = database.execute(f"SELECT {columns} FROM fx_vec_{table} WHERE {condition} ORDER BY 1")
+        marks = ", ".join("?" * len(rows.description))
+        empty.executemany(f"INSERT INTO fx_vec_{table}({columns}) VALUES ({marks})", rows)
+    for batch in keywords.batches_of_chunks(empty):
+        keywords.insert(empty, batch)
 
 
 def drop_everything(database: sqlite3.Connection) -> None:

@@ -141,10 +141,12 @@ def pending(database: sqlite3.Connection, space: Space, chosen: frozenset[int] |
     """Distinct chunks that a space is not done with, in index order; of these ids only where some are chosen."""
     rows = database.execute(
         f"SELECT id, digest, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
-        " WHERE NOT EXISTS(SELECT 1 FROM fx_vec_embedding e WHERE e.chunk_id = c.id AND e.model = ?)"
-        " AND NOT EXISTS(SELECT 1 FROM fx_vec_refused r WHERE r.digest = c.digest AND r.model = ?)"
+        " WHERE NOT EXISTS(SELECT 1 FROM fx_vec_embedding e"
+        " WHERE e.chunk_id = c.id AND e.model = :model AND e.dim = :dim)"
+        " AND NOT EXISTS(SELECT 1 FROM fx_vec_refused r"
+        " WHERE r.digest = c.digest AND r.model = :model AND r.dim = :dim)"
         " ORDER BY id",
-        (space.model, space.model),
+        {"model": space.model, "dim": space.dim},
     )
     found: dict[bytes, Digested] = {}
     for chunk_id, digest, *columns in rows:
@@ -157,10 +159,11 @@ def refused(database: sqlite3.Connection, space: Space, chosen: frozenset[int] |
     """Chunks that the embedder of a space refused, by when it was last tried; of these ids where some are chosen."""
     rows = database.execute(
         f"SELECT c.id, c.digest, coalesce(c.path, c.hash), r.reason, {CHUNK_COLUMNS}"
-        " FROM fx_vec_refused r CROSS JOIN fx_vec_chunk c ON c.digest = r.digest WHERE r.model = ?"
-        " AND NOT EXISTS(SELECT 1 FROM fx_vec_embedding e WHERE e.chunk_id = c.id AND e.model = r.model)"
+        " FROM fx_vec_refused r CROSS JOIN fx_vec_chunk c ON c.digest = r.digest WHERE r.model = ? AND r.dim = ?"
+        " AND NOT EXISTS(SELECT 1 FROM fx_vec_embedding e"
+        " WHERE e.chunk_id = c.id AND e.model = r.model AND e.dim = r.dim)"
         " ORDER BY r.tried, c.id",
-        (space.model,),
+        (space.model, space.dim),
     )
     return [
         RefusedChunk(stored_chunk(columns), digest, path, reason)
@@ -173,10 +176,10 @@ def embedded(database: sqlite3.Connection, worktree: str, space: Space, artifact
     """The chunks of one of this source's artifacts that a view shows, by ``seq``, with vectors where there are some."""
     found = database.execute(
         f"SELECT c.digest, e.v, c.uri, c.transcript, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
-        " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
+        " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ? AND e.dim = ?"
         " WHERE c.project = '' AND c.hash = ? AND EXISTS(SELECT 1 FROM fx_vec_member m"
         " WHERE m.project = '' AND m.hash = c.hash AND m.part = c.part AND m.worktree = ?) ORDER BY c.seq",
-        (space.model, artifact, worktree),
+        (space.model, space.dim, artifact, worktree),
     ).fetchall()
     with checked_lengths(space):
         return [

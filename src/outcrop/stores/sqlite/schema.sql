@@ -24,6 +24,7 @@ CREATE TABLE fx_vec_chunk(
   end_s REAL,
   uri TEXT,
   transcript TEXT,
+  checksum INTEGER,
   UNIQUE(project, hash, seq)
 );
 CREATE INDEX fx_vec_chunk_digest ON fx_vec_chunk(digest);
@@ -33,7 +34,8 @@ CREATE TABLE fx_vec_embedding(
   model TEXT NOT NULL,
   dim INTEGER NOT NULL,
   v BLOB NOT NULL,
-  PRIMARY KEY(chunk_id, model)
+  checksum INTEGER,
+  PRIMARY KEY(chunk_id, model, dim)
 );
 
 CREATE TABLE fx_vec_state(
@@ -119,9 +121,10 @@ CREATE TABLE fx_vec_project(
 CREATE TABLE fx_vec_refused(
   digest BLOB NOT NULL,
   model TEXT NOT NULL,
+  dim INTEGER NOT NULL,
   reason TEXT NOT NULL,
   tried REAL NOT NULL,
-  PRIMARY KEY(digest, model)
+  PRIMARY KEY(digest, model, dim)
 ) WITHOUT ROWID;
 
 -- Terms come split and folded from terms.py; porter takes the English endings off, on both sides.

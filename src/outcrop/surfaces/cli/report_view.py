@@ -10,12 +10,25 @@ from typing import TYPE_CHECKING
 from outcrop.config.settings import DEFAULT, NAMES, Settings
 from outcrop.core.model import Skipped
 from outcrop.core.names import DEFAULT_BUILDERS
-from outcrop.core.reports import BuildReport, CollectionStatus, CutByLines, Plan, Status, Watcher, WordsOnly
+from outcrop.core.reports import (
+    BuildReport,
+    CheckReport,
+    CollectionStatus,
+    CutByLines,
+    Damage,
+    Plan,
+    Status,
+    Watcher,
+    WordsOnly,
+)
 from outcrop.surfaces.cli.terminal import Paint
 from outcrop.surfaces.render import columns, counted, duration, harmless_line, size
 
 if TYPE_CHECKING:
     from outcrop.app.catalog import Catalog, Folder, Tally
+
+# Damaged things that are named.
+MAX_DAMAGE = 50
 
 HERE = "on this machine"
 
@@ -107,6 +120,34 @@ def skipped_lines(skipped: Sequence[Skipped], heading: str, noun: str, *, reason
         yield f"  {harmless_line(item.path)}: {_reason(item) if reasons else harmless_line(item.detail or item.reason)}"
 
 
+def check_lines(report: CheckReport) -> Iterator[str]:
+    looked = f"{counted(report.passages, 'passage')}, {counted(report.vectors, 'vector')}"
+    if report.blobs:
+        looked += f", {counted(report.blobs, 'blob')}"
+    if not report.damage:
+        yield f"checked {looked}: all is as it was stored ({duration(report.seconds)})"
+        return
+    yield from _damage_lines("damaged", report.damage)
+    if not report.repaired:
+        yield "to make again what is damaged → outcrop check --repair"
+        return
+    yield f"repaired: {counted(report.embedded, 'passage')} embedded again ({duration(report.seconds)})"
+    if report.lost:
+        yield f"removed records, whose text only their caller has: {harmless_line(', '.join(report.lost))}"
+    if report.left:
+        yield from _damage_lines("still damaged", report.left)
+        yield "of another worktree → outcrop index, there; of an imported project → outcrop projects refresh"
+
+
+def _damage_lines(heading: str, damage: Sequence[Damage]) -> Iterator[str]:
+    sorts = ", ".join(f"{number:,} {sort}" for sort, number in Counter(each.sort for each in damage).most_common())
+    yield f"{heading}: {sorts}"
+    for each in damage[:MAX_DAMAGE]:
+        yield f"  {each.sort:<10}  {harmless_line(': '.join(filter(None, (each.where, each.detail))))}"
+    if len(damage) > MAX_DAMAGE:
+        yield f"  and {len(damage) - MAX_DAMAGE:,} more"
+
+
 def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str]:
     project = f" · project {harmless_line(status.project)}" if status.project else ""
     yield f"{status.source}  {paint('path', harmless_line(status.root))}{project}"
@@ -189,9 +230,13 @@ def watcher_line(watcher: Watcher, paint: Paint) -> str:
 
 
 def _freshness(status: Status, paint: Paint) -> str:
-    problem = f"{int(status.complete * 100)} % complete" if status.complete < 1 else ""
-    if status.revision is None:
-        problem = problem or "not complete"
+    problem = ""
+    if 0 < status.complete < 1:
+        problem = f"{int(status.complete * 100)} % complete"
+    elif status.missing:
+        problem = f"{' and '.join(status.missing)} {'is' if len(status.missing) == 1 else 'are'} not indexed"
+    elif status.revision is None or status.complete < 1:
+        problem = "not complete"
     elif status.stale:
         custom = f" since {', '.join(status.behind)}" if not set(status.behind) <= set(DEFAULT_BUILDERS) else ""
         problem = f"stale: the source has changed{custom}"

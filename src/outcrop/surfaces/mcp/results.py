@@ -67,3 +67,4 @@ class IndexStatus:
     words_only: tuple[WordsOnly, ...]
     behind: tuple[str, ...]
     update: str
+    missing: tuple[str, ...]

@@ -125,9 +125,11 @@ def status_text(status: IndexStatus) -> str:
         f"{where}: {'stale' if status.stale else 'current'}, {status.complete:.0%} embedded, {size(status.bytes)}; "
         f"space {status.space}; model {'ready' if status.ready else 'not loaded yet'}"
     ]
+    if status.missing:
+        lines.append(f"not indexed, or not completely: {', '.join(status.missing)}; to index it: outcrop index")
     if status.building:
         lines.append("it is being built right now")
-    if status.stale:
+    if status.stale and not status.missing:
         advice = "" if status.building else f"; to update it: {status.update}"
         lines.append(f"indexed at {status.revision}, now at {status.current}{advice}")
     if status.space != status.embedder:

@@ -20,7 +20,7 @@ from outcrop.app.watch_lock import UPDATING, WAITING, WATCHING, WatchNote
 from outcrop.config.settings import REPOSITORY_FILE, user_file
 from outcrop.core.model import FileState
 from outcrop.core.reports import Progress, Watcher
-from outcrop.errors import EgressRefused, NotARepository, OutcropError, SourceLocked, StoreLocked
+from outcrop.errors import EgressRefused, NoLocks, NotARepository, OutcropError, SourceLocked, StoreLocked
 from outcrop.surfaces.render import duration
 from outcrop.surfaces.watch.once import SHOWN_REVISION, describe
 from outcrop.surfaces.watch.triggers import EventsFailed, Polling, Trigger, file_identity, make_trigger
@@ -193,7 +193,8 @@ class _Session:
         except (StoreLocked, SourceLocked):
             return BUSY_RETRY
         except (OutcropError, OSError) as error:
-            if isinstance(error, EgressRefused) and not self._retry_consent:
+            if isinstance(error, NoLocks) or (isinstance(error, EgressRefused) and not self._retry_consent):
+                # No later try ends otherwise.
                 raise
             return self._wait_after(error)
         if self._failures:

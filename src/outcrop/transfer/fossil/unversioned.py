@@ -23,7 +23,7 @@ from outcrop.core.rows import TransferCounts
 from outcrop.core.sqlite_errors import translated
 from outcrop.stores.sqlite.connection import ERRORS, open_file, transaction
 from outcrop.transfer.blob import FOLDER, check_names, most_bytes, oversize
-from outcrop.vcs.fossil import fetch_rows, has_table, read_setting
+from outcrop.vcs.fossil import fetch_rows, has_table, read_setting, refuse_foreign
 
 # Stored bytes of one transaction: some 10,000 chunks, which take well under 0.2 s to write.
 BATCH_BYTES = 48 << 20
@@ -140,6 +140,7 @@ class FossilTransfer(TransferStore):
         """A short connection; SQLite's errors come out in our words."""
         explained = translated(str(self._path), ERRORS, "Look at: fossil test-integrity")
         with explained, closing(open_file(self._path, "mode=rw")) as database:
+            refuse_foreign(database, self._path)
             yield database
 
 

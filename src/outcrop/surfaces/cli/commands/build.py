@@ -102,7 +102,7 @@ def _custom_corpus(
 def rebuild_command(
     path: Path | None, rev: str | None, verbose: bool, quiet: bool, as_json: bool, directory: Path, **flags: Any
 ) -> None:
-    """Forget every vector and embed everything again.
+    """Forget every vector and embed everything again. The old index answers until the new one is complete.
 
     Rarely needed: `outcrop index` finds by itself what changed, another model too.
 
@@ -137,7 +137,10 @@ def _build(
             report, others = _build_after_watch(index, display, arguments)
             left = [] if "corpus" in arguments else _left_behind(index, report, before)
     except (KeyboardInterrupt, click.Abort) as stop:
-        note("\noutcrop: stopped; what was done is kept\n  → outcrop index continues from there")
+        if arguments.get("rebuild"):
+            note("\noutcrop: stopped; the index is as it was\n  → outcrop rebuild starts again")
+        else:
+            note("\noutcrop: stopped; what was done is kept\n  → outcrop index continues from there")
         raise click.exceptions.Exit(outcome(KeyboardInterrupt()).exit) from stop
     if as_json or not quiet:
         result = {**asdict(report), "corpora": others} if as_json else None
