@@ -22,10 +22,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from outcrop.chunking import CEILING, chunk, format_of, regex_outline
+from outcrop.chunking import format_of, regex_outline
+from outcrop.chunking.artifact import chunk
 from outcrop.chunking.code import has_grammar
 from outcrop.chunking.pack import Definition
-from outcrop.chunking.rows import TextRows
+from outcrop.chunking.rows import CEILING, TextRows
 from outcrop.core.model import Chunk
 from outcrop.text.filetypes import LANGUAGES
 from outcrop.text.kinds import kind_of

@@ -56,7 +56,7 @@ BOUNDS = {
     "chunking.code:": 400,  # _text
     "chunking.headings._LINK": 2000,  # _LONGEST_TITLE
     "chunking.headings._MARKS": 2000,
-    "chunking._SHEBANG": 256,
+    "chunking.artifact._SHEBANG": 256,
     "chunking.rows._CLOSER": 200,  # TextRows.closer
     "chunking.rows._STRONG": 56,  # one word and its white space
     "core.names": 200,
@@ -386,8 +386,7 @@ def _apply(use: Use) -> Callable[[str], object]:
 @cache
 def targets(grammars: bool) -> Mapping[str, Target]:
     """Everything that reads a text, by name."""
-    from outcrop import chunking
-    from outcrop.chunking import code, headings, notebook, pack, regex_outline, rows
+    from outcrop.chunking import artifact, code, headings, notebook, pack, regex_outline, rows
     from outcrop.core.model import Kind
     from outcrop.search import parse
     from outcrop.sources import ignore, secrets
@@ -405,7 +404,7 @@ def targets(grammars: bool) -> Mapping[str, Target]:
     secret = _of("sources.secrets")
 
     def cut(path: str, kind: Kind) -> Callable[[str], object]:
-        return lambda text: chunking.chunk(text, path, kind)
+        return lambda text: artifact.chunk(text, path, kind)
 
     for form in sorted(headings.FORMATS):
         extension = next((ext for ext, name in filetypes.PROSE.items() if name == form), None)

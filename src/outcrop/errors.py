@@ -2,8 +2,9 @@
 
 OutcropError
 ├── SourceError       NotARepository · SourceLocked · ArtifactUnreadable
-├── EmbedderError     EmbedderUnavailable (EgressRefused · EmbedderTimeout) · BadEmbedding · DimensionMismatch
-├── StoreError        IndexMissing · SpaceMismatch · SchemaTooNew · StoreLocked · StoreDamaged · StoreFull
+├── EmbedderError     EmbedderUnavailable (EgressRefused · EmbedderTimeout · InputRefused) · BadEmbedding
+│                     DimensionMismatch
+├── StoreError        IndexMissing · SpaceMismatch · SchemaTooNew · StoreLocked · StoreDamaged · StoreFull · NoLocks
 ├── FormatError       BlobError · ManifestError · IntegrityError
 └── UsageError        UnknownKind · UnknownProject · UnknownCorpus · UnknownArtifact · BadConfig
 
@@ -58,6 +59,10 @@ class EmbedderTimeout(EmbedderUnavailable):
     """The embedder does not answer in time."""
 
 
+class InputRefused(EmbedderUnavailable):
+    """The embedder fails on these texts, and perhaps not on others."""
+
+
 class BadEmbedding(EmbedderError):
     """The embedder's answer is not the vectors of the texts."""
 
@@ -92,6 +97,10 @@ class StoreDamaged(StoreError):
 
 class StoreFull(StoreError):
     """The disk is full or read-only."""
+
+
+class NoLocks(StoreError):
+    """The file system cannot lock files, or share memory between processes, as an index needs it."""
 
 
 class FormatError(OutcropError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from repositories import commit, make_repository, opened_files, write
 
 import outcrop
+from outcrop.app.update import build_all
 from outcrop.core.model import Kind, Listing, Ref, SkipReason
 from outcrop.core.protocols import Matrix
 from outcrop.embedders.hash import HashEmbedder
@@ -394,3 +397,89 @@ def test_corpora_in_a_variable(root: Path, opened: Opener, monkeypatch: pytest.M
     with outcrop.open(root) as index:
         assert index.settings.corpora == (("books", ("lab/fit.ipynb", "lab/deep")), ("prose", ("notes.md",)))
         assert index.build(corpus="books").added == 2
+
+
+def test_an_answer_names_the_corpus_that_is_behind_and_what_brings_it_up_to_date(root: Path, opened: Opener) -> None:
+    with opened(root) as index:
+        index.build()
+        index.build(corpus="notebooks", paths=["lab"])
+    write(root, {"lab/fit.ipynb": PLOT, "notes.md": NOTES + "\nAnd back.\n"})
+    with opened(root) as index:
+        stale = index.search("river").stale
+        assert stale is not None
+        assert set(stale.corpora) == {"code", "docs", "notebooks"}
+        assert stale.update == "outcrop index; outcrop index --corpus notebooks PATH..."
+        index.build()
+        stale = index.search("river").stale
+        assert stale is not None
+        assert (stale.corpora, stale.update) == (("notebooks",), "outcrop index --corpus notebooks PATH...")
+        status = index.status()
+        assert (status.stale, status.behind, status.update) == (True, stale.corpora, stale.update)
+        index.build(corpus="notebooks", paths=["lab"])
+        assert index.search("river").stale is None
+        assert (index.status().stale, index.status().behind) == (False, ())
+    with opened(root, corpora={"notebooks": ["lab"]}) as index:
+        write(root, {"lab/fit.ipynb": FIT})
+        assert index.search("river").stale.update == "outcrop index"
+
+
+def outcrop_command(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "outcrop", *arguments, "--embedder", "hash"]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True, timeout=120)
+
+
+def test_index_without_arguments_updates_every_corpus_whose_paths_are_set_and_names_the_others(root: Path) -> None:
+    write(root, {"outcrop.toml": '[corpora]\nnotebooks = ["lab"]\nunbuilt = ["src"]\n'})
+    outcrop_command(root, "index")
+    outcrop_command(root, "index", "--corpus", "notebooks")
+    outcrop_command(root, "index", "--corpus", "walks", "notes.md")
+    write(root, {"lab/fit.ipynb": PLOT, "notes.md": NOTES + "\nAnd back.\n"})
+    made = outcrop_command(root, "index")
+    assert "\ncorpus notebooks: indexed " in made.stdout
+    assert "corpus walks was not brought up to date: its paths are not in the setting corpora" in made.stderr
+    assert "  → outcrop index --corpus walks PATH..." in made.stderr
+    found = outcrop_command(root, "search", "river")
+    assert "the index is behind: walks: " in found.stdout
+    assert "→ outcrop index --corpus walks PATH..." in found.stdout
+    assert "→ outcrop index --corpus walks PATH..." in outcrop_command(root, "status").stdout
+    outcrop_command(root, "index", "--corpus", "walks", "notes.md")
+    assert "behind" not in outcrop_command(root, "search", "river").stdout
+    again = outcrop_command(root, "index", "--json")
+    assert again.stderr == ""
+    assert list(json.loads(again.stdout)["corpora"]) == ["notebooks"]
+
+
+def test_a_rebuild_makes_the_corpora_again_whose_paths_are_set_and_names_those_that_are_gone(root: Path) -> None:
+    write(root, {"outcrop.toml": '[corpora]\nnotebooks = ["lab"]\n'})
+    outcrop_command(root, "index")
+    outcrop_command(root, "index", "--corpus", "notebooks")
+    outcrop_command(root, "index", "--corpus", "walks", "notes.md")
+    made = outcrop_command(root, "rebuild")
+    assert "corpus notebooks: " in made.stdout
+    assert "corpus walks was not brought up to date" in made.stderr
+    assert {each["corpus"] for each in json.loads(outcrop_command(root, "status", "--json").stdout)["collections"]} == {
+        "code",
+        "docs",
+        "notebooks",
+    }
+
+
+class Stopping(Counting):
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        raise EmbedderUnavailable("the model is away")
+
+
+def test_a_custom_corpus_whose_build_was_stopped_is_finished_by_the_next_update(root: Path, opened: Opener) -> None:
+    with opened(root) as index:
+        index.build()
+    # Raw cells belong to no other corpus.
+    wanted = {"corpora": {"raw": ["lab"]}, "raw_cells": True}
+    with opened(root, Stopping(), **wanted) as index:
+        with pytest.raises(EmbedderUnavailable):
+            index.build(corpus="raw")
+        status = index.status()
+        assert status.complete < 1
+        assert ("raw" in status.behind, status.update) == (True, "outcrop index")
+    with opened(root, **wanted) as index:
+        build_all(index)
+        assert (index.status().complete, index.search("nbsphinx").stale) == (1.0, None)

@@ -466,7 +466,11 @@ def test_bad_files_are_named_and_stop_nothing(tmp_path: Path, opened: Opener) ->
         assert again.added == 0
 
 
-def test_a_file_that_goes_away_during_the_build(tmp_path: Path, opened: Opener) -> None:
+def test_a_file_that_goes_away_during_the_build(
+    tmp_path: Path, opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So few files would all be read before the first one is cut.
+    monkeypatch.setattr("outcrop.chunking.workers.pool.AHEAD", 0)
     root = tmp_path / "moving"
     write(root, {f"{n:03}.py": ALPHA.replace("valve", f"valve_{n}") for n in range(40)})
     with opened(root) as index:

@@ -29,6 +29,7 @@ from outcrop.search.context import LONGEST_PROMPT, compose, essence
 from outcrop.search.parse import parse
 from outcrop.surfaces.cli.program import main
 from outcrop.text import tokenizer
+from outcrop.text.visible import harmless
 
 
 def hit(text: str, **more: object) -> Hit:
@@ -138,7 +139,8 @@ def test_no_passage_gets_out_of_its_fences(texts: list[str], path: str, name: st
     ]
     made = make(*hits)
     found = passages(made.text)
-    assert [text for _, text in found] == [it.text.strip("\n") for it in made.hits]
+    # What no reader sees is spelled.
+    assert [text for _, text in found] == [harmless(it.text.strip("\n")) for it in made.hits]
     assert all(re.match(rf"\[{n}\] ", head) for n, (head, _) in enumerate(found, 1))
     assert all(head.isprintable() and "`" not in head for head, _ in found)
 

@@ -12,13 +12,21 @@ from typing import Any
 import pytest
 from fossil_program import Fossil, SampleRepository, query
 from repositories import commit, git, make_repository, write
+from travel import opened as travel_opened
 
 import outcrop
-from outcrop.core.model import Artifact, Ref, Skipped
+from outcrop.app.catalog import catalog
+from outcrop.app.warm_index import WarmIndex
+from outcrop.core.model import Artifact, Record, Ref, Skipped
 from outcrop.errors import EmbedderUnavailable, SourceLocked
 from outcrop.indexing.ingest import UNSURE
 from outcrop.sources import file_state
 from outcrop.sources.git import snapshot
+from outcrop.surfaces.cli.report_view import status_lines
+from outcrop.surfaces.mcp.tools import index_status
+from outcrop.surfaces.web.http import Request
+from outcrop.surfaces.web.pages.catalog import catalog_page
+from outcrop.surfaces.web.view_model import Site
 
 FILES: dict[str, str | bytes] = {
     "a.py": "def alpha():\n    return 1\n",
@@ -303,3 +311,52 @@ class TestFossil:
         assert not stale_after(lambda: fossil.run("uv", "add", checkout / ".fslckout", "--as", "x", "-R", repository))
         assert not stale_after(lambda: fossil.run("settings", "autosync", "0", "-R", repository))
         assert not stale_after(branch)
+
+
+class TestMissing:
+    """An index without one of the usual corpora is not current, on every surface."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        write(tmp_path, {"zoo.md": "# Zoo\n\nThe lions eat at seven.\n", "kettle.py": "def boil():\n    return 1\n"})
+        with travel_opened(tmp_path) as index:
+            index.build()
+        return tmp_path
+
+    def test_a_cleared_corpus_is_missing(self, folder: Path) -> None:
+        with travel_opened(folder) as index:
+            index.clear(corpus="docs")
+            status = index.status()
+            assert (status.missing, status.stale, status.revision) == (("docs",), True, None)
+            assert "docs is not indexed → outcrop index" in "\n".join(
+                status_lines(status, lambda _, text: text, verbose=False)
+            )
+            assert catalog(index.store, index.source, index.embedder).missing == ("docs",)
+            assert index.search("boil").stale is not None
+            index.build()
+            assert (index.status().missing, index.status().stale) == ((), False)
+
+    def test_an_empty_index_is_not_current(self, folder: Path) -> None:
+        with travel_opened(folder) as index:
+            index.clear(corpus="docs")
+            index.clear(corpus="code")
+            status = index.status()
+            assert (status.missing, status.stale, status.complete) == (("code", "docs"), True, 0.0)
+            assert "code and docs are not indexed → outcrop index" in "\n".join(
+                status_lines(status, lambda _, text: text, verbose=False)
+            )
+            found = catalog(index.store, index.source, index.embedder)
+            assert (found.missing, found.stale, found.complete) == (("code", "docs"), True, 0.0)
+            text = index_status(WarmIndex(lambda: index, closes=False)).text
+            assert "not indexed, or not completely: code, docs; to index it: outcrop index" in text
+            page = catalog_page(Site(index), Request("catalog"))
+            assert "outcrop index" in page.body.decode()
+
+    def test_records_alone_or_a_custom_corpus_alone_are_current(self, tmp_path: Path) -> None:
+        write(tmp_path, {"zoo.md": "# Zoo\n"})
+        with travel_opened(tmp_path) as index:
+            index.upsert([Record("mine", "a text of the caller")])
+            assert (index.status().missing, index.status().stale, index.status().complete) == ((), False, 1.0)
+        with travel_opened(tmp_path) as index:
+            index.build(corpus="own", paths=["zoo.md"])
+            assert (index.status().missing, index.status().stale) == ((), False)

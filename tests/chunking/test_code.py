@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from outcrop.chunking import CEILING, chunk, code
+from outcrop.chunking import code
+from outcrop.chunking.artifact import chunk
 from outcrop.chunking.code import has_grammar
 from outcrop.chunking.grammars import ENTRY_POINTS, QUERIES
 from outcrop.chunking.regex_outline import OUTLINES
+from outcrop.chunking.rows import CEILING
 from outcrop.core.model import Chunk, Kind
 from outcrop.text.filetypes import LANGUAGES
 from outcrop.text.tokenizer import count

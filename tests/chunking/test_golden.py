@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from outcrop.chunking import VERSION, chunk, format_of
+from outcrop.chunking import VERSION, format_of
+from outcrop.chunking.artifact import chunk
 from outcrop.core.model import Chunk
 from outcrop.text.kinds import kind_of
 from outcrop.text.tokenizer import count

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import random
-from itertools import count as count_from
 from itertools import pairwise
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from outcrop.chunking import CEILING, VERSION, chunk, code, format_of, passage, regex_outline
-from outcrop.chunking.pack import Definition
-from outcrop.chunking.rows import TextRows
+from outcrop.chunking import VERSION, format_of, passage
+from outcrop.chunking.artifact import chunk
+from outcrop.chunking.rows import CEILING
 from outcrop.core.model import Chunk, Kind, Part
 from outcrop.text.tokenizer import count
 
@@ -189,26 +188,6 @@ def test_deep_nesting(path: str, open_: str, close: str) -> None:
     else:
         text = open_ * 2000 + "1\n" + close * 2000
     check(text, path, Kind.CODE)
-
-
-@pytest.mark.parametrize("path", ["a.scala", "a.jl", "a.lua", "a.kt", "a.cpp"])
-def test_prose_in_a_code_file_is_not_parsed_to_its_end(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = count_from(0)
-    monkeypatch.setattr(code.time, "thread_time", lambda: float(next(clock)))
-    stopped: list[str] = []
-    find_definitions = regex_outline.find_definitions
-
-    def recorded(rows: TextRows, language: str) -> tuple[list[Definition], set[int]]:
-        stopped.append(language)
-        return find_definitions(rows, language)
-
-    monkeypatch.setattr(regex_outline, "find_definitions", recorded)
-    words = random.Random(7)
-    lines = (
-        " ".join(words.choice(["the", "quick", "Fox.", "a,", "(b)", "it's"]) for _ in range(12)) for _ in range(6000)
-    )
-    check("\n".join(lines), path, Kind.CODE)
-    assert len(stopped) == 1
 
 
 @pytest.mark.parametrize("path", ["a.gleam", "a.groovy", "a.scss", "a.fs", "a.f90"])

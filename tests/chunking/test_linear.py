@@ -11,7 +11,7 @@ import pytest
 LIMIT = 30
 
 CUT = """
-from outcrop.chunking import chunk
+from outcrop.chunking.artifact import chunk
 from outcrop.core.model import Kind
 n = 64_000
 lines, blanks, cue = "\\n" * n, " " * n, "WEBVTT\\n\\n00:01.000 --> 00:02.000\\n"

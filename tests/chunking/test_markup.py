@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from outcrop.chunking import CEILING, chunk
+from outcrop.chunking.artifact import chunk
+from outcrop.chunking.rows import CEILING
 from outcrop.core.model import Chunk, Kind
 
 PARAGRAPH = "This sentence says something about the matter at hand, and says it in plain words. " * (CEILING // 64)

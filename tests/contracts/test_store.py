@@ -12,6 +12,7 @@ import pytest
 
 from outcrop.core.model import Chunk, FileState, Filter, Kind, Part, Ref, Skipped, SkipReason, Space
 from outcrop.core.protocols import VectorStore
+from outcrop.core.reports import CutByLines
 from outcrop.core.rows import (
     COMMITS,
     IMPORTED,
@@ -331,6 +332,20 @@ def test_vectors_come_back_as_they_went_in(store: VectorStore) -> None:
     vectors = store.vectors([item.id for item in found] + [999])
     assert set(vectors) == {item.id for item in found}
     assert vectors[found[1].id].tolist() == unit(np.pi / 6).tolist()
+
+
+def test_what_was_cut_by_lines_is_named_at_each_of_its_places(store: VectorStore) -> None:
+    with store.writing():
+        store.set_space(SPACE)
+        store.write([entry("h1", "a.py", "x"), replace(entry("h2", "b.py", "y"), detail="its parser crashed")])
+        store.replace(view(member("h1", "a.py"), member("h2", "c/b.py"), member("h2", "b.py")))
+    assert list(store.cut_by_lines()) == [
+        CutByLines("b.py", "its parser crashed"),
+        CutByLines("c/b.py", "its parser crashed"),
+    ]
+    with store.writing():
+        store.replace(view(member("h1", "a.py")))
+    assert list(store.cut_by_lines()) == []
 
 
 def test_what_a_build_left_out_and_what_files_looked_like_is_remembered(store: VectorStore) -> None:

@@ -8,9 +8,11 @@ import pytest
 from fossil_program import SampleRepository
 from repositories import make_repository
 
+from outcrop.core.model import Skipped, SkipReason
 from outcrop.core.protocols import TransferStore
 from outcrop.core.rows import TransferCounts
 from outcrop.errors import BlobError
+from outcrop.transfer import blob
 from outcrop.transfer.directory import DirectoryTransfer
 from outcrop.transfer.fossil.unversioned import FossilTransfer
 from outcrop.transfer.git.ref import GitTransfer
@@ -87,6 +89,17 @@ def test_reading_goes_on_while_something_is_withdrawn(store: TransferStore) -> N
     first, _ = next(reading)
     store.replace({NOTE: b"{}"}, [TWO])
     assert {first, *(name for name, _ in reading)} <= SAMPLES.keys()
+
+
+def test_what_is_larger_than_any_file_may_be_is_not_read(store: TransferStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.replace({ONE: bytes(5000), TWO: b"VE01", NOTE: b" " * 70_000}, [])
+    monkeypatch.setattr(blob, "MOST_BYTES", 4999)
+    found = dict(store.read_all())
+    assert found[TWO] == b"VE01"
+    for name in (ONE, NOTE):
+        for read in (found[name], store.read(name)):
+            assert isinstance(read, Skipped)
+            assert read.reason is SkipReason.OVERSIZE
 
 
 @pytest.mark.parametrize("name", ["other/a.bin", "vec/a b.bin", "vec/", "vec/../a.bin", "/vec/a.bin", "vec/ä.bin"])

@@ -202,7 +202,7 @@ def test_ctrl_c_at_any_moment_ends_the_threads() -> None:
     """An interrupt while texts are handed to threads leaves no lock taken, on which everything waits for ever."""
     program = """
 import random, signal
-from outcrop.embedders.parallel import map_threaded
+from outcrop.core.parallel import map_threaded
 random.seed(1)
 def interrupt(*_):
     raise KeyboardInterrupt

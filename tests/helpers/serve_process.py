@@ -27,10 +27,11 @@ class Server:
         return self.process.returncode, errors
 
 
-def start(folder: Path, *options: str, **variables: str) -> subprocess.Popen[str]:
-    """Start it with the ``hash`` embedder, and do not wait."""
+def start(folder: Path, *options: str, descriptors: int | None = None, **variables: str) -> subprocess.Popen[str]:
+    """Start it with the ``hash`` embedder, and do not wait. It may have so many ``descriptors``; None for the usual."""
+    limited = ("sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh") if descriptors else ()
     return subprocess.Popen(
-        [sys.executable, "-m", "outcrop", "serve", str(folder), "--embedder", "hash", *options],
+        [*limited, sys.executable, "-m", "outcrop", "serve", str(folder), "--embedder", "hash", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -39,9 +40,9 @@ def start(folder: Path, *options: str, **variables: str) -> subprocess.Popen[str
 
 
 @contextmanager
-def serving(folder: Path, *options: str, **variables: str) -> Iterator[Server]:
+def serving(folder: Path, *options: str, descriptors: int | None = None, **variables: str) -> Iterator[Server]:
     """A server that answers."""
-    process = start(folder, "--port", "0", *options, **variables)
+    process = start(folder, "--port", "0", *options, descriptors=descriptors, **variables)
     assert process.stdout is not None
     watchdog = threading.Timer(60, process.kill)
     watchdog.start()

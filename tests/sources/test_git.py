@@ -588,3 +588,13 @@ def test_many_artifacts_come_in_order(tmp_path: Path) -> None:
         isinstance(item, Artifact) and item.text.startswith(f"text {int((item.ref.path or '')[4:8])}\n")
         for item in results
     )
+
+
+def test_a_path_may_be_deeper_than_python_recurses(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "r", {".outcropignore": "*.tmp\n", "a.md": "text\n"})
+    deep = "d/" * 1900
+    stream = "blob\nmark :1\ndata 5\ndeep\n\n" + "commit refs/heads/deep\ncommitter a <a@b> 0 +0000\ndata 1\nx\n"
+    stream += "from refs/heads/main^0\n" + "".join(f"M 100644 :1 {deep}{name}\n" for name in ("x.md", "x.tmp"))
+    git(root, "fast-import", "--quiet", stdin=stream.encode())
+    source = open_source(find_root(root, rev="deep"), Options())
+    assert {ref.path for ref in source.artifacts({}).refs} == {".outcropignore", "a.md", f"{deep}x.md"}

@@ -139,3 +139,11 @@ def test_a_hostile_pattern_takes_no_exponential_time(pattern: bytes, path: bytes
 def test_settings_are_the_same_syntax() -> None:
     assert compile_globs(["/gen/", "*.tmp"]).verdict(b"gen", b"gen", True) is True
     assert compile_globs(["/gen/", "*.tmp"]).verdict(b"a/gen", b"gen", True) is None
+
+
+def test_folders_are_as_deep_as_they_are() -> None:
+    keep = PathFilter({b"": compile_rules(b"out/\n"), b"d": compile_rules(b"*.tmp\n")})
+    deep = b"d/" * 5000
+    assert keep.ignored_by(deep + b"x.md") is None
+    assert keep.ignored_by(deep + b"x.tmp") == deep + b"x.tmp"
+    assert keep.ignored_by(deep + b"out/" + deep + b"x.md") == deep + b"out"

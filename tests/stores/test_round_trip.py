@@ -9,7 +9,7 @@ import pytest
 from servers import as_endpoint, listening
 
 import outcrop
-from outcrop import chunking
+from outcrop.chunking import artifact, passage
 from outcrop.config.settings import Settings
 from outcrop.embedders.hash import HashEmbedder
 from outcrop.embedders.local.embedder import LocalEmbedder
@@ -38,16 +38,16 @@ def test_round_trip(name: str, tmp_path) -> None:
                     " FROM fx_vec_embedding e JOIN fx_vec_chunk c ON c.id = e.chunk_id"
                 ).fetchall()
             database.close()
-            raw = chunking.chunk(NOTES["time.md"], "time.md", outcrop.Kind.DOC)[0]
-            found = index.search(chunking.passage(raw), mode="semantic").hits
+            raw = artifact.chunk(NOTES["time.md"], "time.md", outcrop.Kind.DOC)[0]
+            found = index.search(passage(raw), mode="semantic").hits
             related = index.search("when is an idle connection closed?", mode="semantic").hits
     assert len(rows) == len(NOTES)
     for text, blob, dim, model in rows:
         (path,) = (path for path, whole in NOTES.items() if text in whole)
-        (chunk,) = chunking.chunk(NOTES[path], path, outcrop.Kind.DOC)
+        (chunk,) = artifact.chunk(NOTES[path], path, outcrop.Kind.DOC)
         stored = np.frombuffer(blob, "<f4")
         assert (len(stored), model) == (dim, embedder.space.model)
-        np.testing.assert_allclose(stored, embedder.embed_passages([chunking.passage(chunk)])[0], atol=1e-6)
+        np.testing.assert_allclose(stored, embedder.embed_passages([passage(chunk)])[0], atol=1e-6)
         assert abs(np.linalg.norm(stored.astype(np.float64)) - 1) < 1e-6
     assert found[0].path == "time.md"
     assert found[0].score == pytest.approx(1.0, abs=1e-6)

@@ -75,16 +75,29 @@ def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
     assert path.read_bytes() == before
 
 
+def make_older(database: sqlite3.Connection, version: int) -> None:
+    """Take away what this version of the schema did not have."""
+    database.execute("DROP TABLE fx_vec_commit_terms")
+    database.execute("UPDATE fx_vec_meta SET value = ? WHERE key = 'schema'", (str(version),))
+    if version == 3:
+        return
+    database.executescript(
+        "ALTER TABLE fx_vec_chunk DROP COLUMN checksum; ALTER TABLE fx_vec_embedding RENAME TO newer;"
+        "CREATE TABLE fx_vec_embedding(chunk_id INTEGER NOT NULL REFERENCES fx_vec_chunk(id), model TEXT NOT NULL,"
+        " dim INTEGER NOT NULL, v BLOB NOT NULL, PRIMARY KEY(chunk_id, model)); DROP TABLE fx_vec_refused;"
+        "INSERT INTO fx_vec_embedding SELECT chunk_id, model, dim, v FROM newer; DROP TABLE newer;"
+    )
+    if version == 1:
+        database.execute("DROP TABLE fx_vec_project")
+        for column in ("start_s", "end_s", "uri", "transcript"):
+            database.execute(f"ALTER TABLE fx_vec_chunk DROP COLUMN {column}")
+
+
 def test_an_index_of_the_first_schema_is_brought_up_and_a_peers_is_left_alone(path: Path) -> None:
     fill(path)
     database = sqlite3.connect(path, isolation_level=None)
     fresh = columns_of(database)
-    # What version 1 did not have.
-    database.execute("DROP TABLE fx_vec_commit_terms")
-    database.execute("DROP TABLE fx_vec_project")
-    for column in ("start_s", "end_s", "uri", "transcript"):
-        database.execute(f"ALTER TABLE fx_vec_chunk DROP COLUMN {column}")
-    database.execute("UPDATE fx_vec_meta SET value = '1' WHERE key = 'schema'")
+    make_older(database, 1)
     older = columns_of(database)
     with pytest.raises(StoreError, match="older Outcrop"):
         SqliteStore(path, read_only=True).state()
@@ -101,11 +114,7 @@ def test_of_processes_that_open_an_older_schema_at_once_one_upgrades_it(path: Pa
     fill(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         fresh = columns_of(database)
-        database.execute("DROP TABLE fx_vec_commit_terms")
-        database.execute("DROP TABLE fx_vec_project")
-        for column in ("start_s", "end_s", "uri", "transcript"):
-            database.execute(f"ALTER TABLE fx_vec_chunk DROP COLUMN {column}")
-        database.execute("UPDATE fx_vec_meta SET value = '1' WHERE key = 'schema'")
+        make_older(database, 1)
         # All of them read the old version, and wait for the lock.
         database.execute("BEGIN IMMEDIATE")
         with ThreadPoolExecutor(8) as pool:

@@ -91,6 +91,11 @@ def test_an_unexpected_error_is_one_line_with_the_way_to_its_traceback() -> None
     assert "OUTCROP_DEBUG=1" in fix
 
 
+def tags(text: str) -> str:
+    """Text that only machines see."""
+    return "".join(chr(0xE0000 + ord(letter)) for letter in text)
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -105,6 +110,18 @@ def test_an_unexpected_error_is_one_line_with_the_way_to_its_traceback() -> None
         ("\ud83d alone", "\\ud83d alone"),
         ("tab\tand\nnewline stay", "tab\tand\nnewline stay"),
         ("naïve 漢字 👩‍💻 עברית", "naïve 漢字 👩‍💻 עברית"),
+        # Joiners, selectors and tags where people write them.
+        *((text, text) for text in ("می\u200cخواهم PDF\u200cها", "क्\u200d ष", "❤\ufe0f\u200d🔥 1\ufe0f\u20e3 ☎\ufe0e")),
+        *((text, text) for text in ("葛\U000e0100", "ᠠ\u180b", f"🏴{tags('gbsct')}\U000e007f!")),
+        # The same where they hide something.
+        ("pass\u200dword \u200c", "pass\\u200dword \\u200c"),
+        ("می\u200c\u200d\u200cخ", "می\\u200c\\u200d\\u200cخ"),
+        ("a\ufe0f☎\ufe0f\ufe01\ufe02", "a\\ufe0f☎\ufe0f\\ufe01\\ufe02"),
+        (f"x{tags('hi')}", "x\\U000e0068\\U000e0069"),
+        (f"🏴{tags('run')}", "🏴\\U000e0072\\U000e0075\\U000e006e"),
+        ("a\U000e0101b", "a\\U000e0101b"),
+        ("zero\u200bwidth\u2060 \ufeff\xad\u3164\u180e", "zero\\u200bwidth\\u2060 \\ufeff\\xad\\u3164\\u180e"),
+        ("form\x0cfeed \x9b31m", "form\\x0cfeed \\x9b31m"),
     ],
 )
 def test_what_acts_on_a_terminal_is_spelled_out(text: str, shown: str) -> None:
@@ -191,7 +208,7 @@ def answer(text: str) -> Answer:
 def test_an_answer_is_plain_json() -> None:
     found = json.loads(to_json(answer("é\n")))
     assert found["mode"] == "hybrid"
-    assert found["stale"] == {"indexed": None, "current": "b"}
+    assert found["stale"] == {"indexed": None, "current": "b", "corpora": [], "update": "outcrop index"}
     assert found["hits"][0]["kind"] == "doc"
     assert found["hits"][0]["lines"] == [1, 2]
     assert found["hits"][0]["text"] == "é\n"
@@ -202,6 +219,11 @@ def test_json_knows_paths_and_refuses_what_it_does_not_know() -> None:
     with pytest.raises(TypeError, match="set is not JSON"):
         to_json({"x": {1}})
     assert to_json("é", ascii_only=True) == '"\\u00e9"'
+
+
+def test_json_has_null_for_a_number_that_it_does_not_know() -> None:
+    value = {"a": float("nan"), "b": [float("inf"), 0.5], "at": Path("x")}
+    assert to_json(value) == '{"a": null, "b": [null, 0.5], "at": "x"}'
 
 
 @given(st.text(st.characters()), st.booleans())

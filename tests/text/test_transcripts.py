@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outcrop.chunking import CEILING, chunk
+from outcrop.chunking.artifact import chunk
+from outcrop.chunking.rows import CEILING
 from outcrop.chunking.transcripts import SILENCE
 from outcrop.core.model import Chunk, Kind
 from outcrop.text.tokenizer import count

@@ -22,6 +22,7 @@ import outcrop
 from outcrop.app.index import Index
 from outcrop.core.model import Space
 from outcrop.embedders.hash import HashEmbedder
+from outcrop.errors import BlobError
 from outcrop.transfer import blob as blobs
 from outcrop.transfer import sync
 from outcrop.transfer.blob import BlobRecord, SpaceNote
@@ -317,6 +318,14 @@ class TestBlobs:
             note = sync.note_of(FossilTransfer(emptied))
             assert note is not None
             assert (note.space, note.revision) == (Space("hash", 768), index.status().revision)
+
+    def test_blobs_that_say_nothing_of_themselves_are_not_all_held_in_memory(
+        self, emptied: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        FossilTransfer(emptied).replace({}, [blobs.NOTE])
+        monkeypatch.setattr(blobs, "MOST_HELD", 10_000)
+        with opened(emptied) as index, pytest.raises(BlobError, match="outcrop index"):
+            index.import_blobs()
 
     def test_no_blobs_at_all(self, copy: Path) -> None:
         said = r"no vectors.*outcrop pull.*clone --unversioned"

@@ -47,6 +47,12 @@ def listed(draw: st.DrawFn) -> ExportedArtifact:
     return ExportedArtifact(draw(st.text("0123456789abcdef", min_size=40, max_size=40)), at, tuple(chunks), media)
 
 
+# Nearly as deep as a decoder takes.
+DEEP: list[object] = []
+for _ in range(900):
+    DEEP = [DEEP]
+
+
 @given(st.lists(listed(), max_size=4), names, names)
 def test_what_is_written_comes_back(items: list[ExportedArtifact], project: str, revision: str) -> None:
     members = MembersFile("git", project, revision, {item.hash: item for item in items})
@@ -65,7 +71,16 @@ def test_an_artifact_takes_one_line_that_a_person_can_read() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"[]", b"{}", b'{"artifacts": {}}', b'{"format": 2, "artifacts": []}', b"\xff", b"[" * 100_000],
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"artifacts": {}}',
+        b'{"format": 2, "artifacts": []}',
+        b"\xff",
+        b"[" * 100_000,
+        b'{"format": 1, "artifacts": [' + b"{}," * 1000 + b"{}]}",
+    ],
 )
 def test_what_is_no_such_file(data: bytes) -> None:
     with pytest.raises(BlobError, match=r"members\.json"):
@@ -92,6 +107,12 @@ def test_what_is_no_such_file(data: bytes) -> None:
         {"chunks": [{"seq": 0, "lines": [1, 2], "seconds": [1]}]},
         {"chunks": [{"seq": 0, "lines": [1, 2], "seconds": [0, float("nan")]}]},
         {"media": {"uri": None}},
+        {"at": [{"path": "half \ud800 of a character", "kind": "doc"}]},
+        {"chunks": [{"seq": 0, "lines": [1, 2], "name": "\udfff"}]},
+        *({key: DEEP} for key in ("hash", "at", "chunks", "media")),
+        {"at": [{"path": DEEP, "kind": "doc"}]},
+        {"at": [{"path": "a.md", "kind": DEEP}]},
+        {"chunks": [{"seq": 0, "lines": [1, 2], "name": DEEP}]},
     ],
 )
 def test_an_entry_that_makes_no_sense_is_refused_alone(change: dict[str, object]) -> None:

@@ -9,8 +9,11 @@ import sqlite3
 import subprocess
 import sys
 import time
+import tracemalloc
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +24,7 @@ from outcrop.core.model import Skipped, SkipReason
 from outcrop.core.rows import TransferCounts
 from outcrop.errors import StoreDamaged, StoreError, StoreFull, StoreLocked
 from outcrop.stores.sqlite import connection
-from outcrop.transfer.fossil import unversioned
+from outcrop.transfer.fossil import remote, unversioned
 from outcrop.transfer.fossil.unversioned import FossilTransfer
 
 SAMPLES = {
@@ -250,3 +253,45 @@ class TestSync:
         sample.fossil.run("rebuild", "--vacuum", "--compress", copy)
         assert rows(copy) == before
         assert "database integrity-check: ok" in sample.fossil.run("test-integrity", "-R", copy)
+
+
+@pytest.mark.parametrize("claimed", [300 << 20, 1000, 0, -1, None, "some"])
+def test_a_few_stored_bytes_do_not_become_many(copy: Path, claimed: object) -> None:
+    names = [f"vec/{number:040x}.bin" for number in range(3)]
+    transfer = FossilTransfer(copy)
+    transfer.replace(dict.fromkeys(names, b"VE01"), [])
+    real = 300 << 20
+    packer = zlib.compressobj()
+    packed = b"".join([real.to_bytes(4, "big"), *(packer.compress(bytes(1 << 20)) for _ in range(300)), packer.flush()])
+    query(copy, "UPDATE unversioned SET sz = ?, encoding = 1, content = ?", claimed, packed)
+    tracemalloc.start()
+    for name, data in [*transfer.read_all(), (names[0], transfer.read(names[0]))]:
+        assert isinstance(data, Skipped), name
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 << 20
+
+
+def test_the_proof_of_a_login_is_never_written(
+    sample: SampleRepository, copy: Path, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone = tmp_path / "clone.fossil"
+    sample.fossil.run("clone", url, clone)
+    written: list[tuple[str, bytes]] = []
+
+    class Looked(TemporaryDirectory[str]):
+        """As it is when a process is killed before it can delete it."""
+
+        def cleanup(self) -> None:
+            written.extend((path.name, path.read_bytes()) for path in Path(self.name).iterdir())
+            super().cleanup()
+
+    monkeypatch.setattr(remote, "TemporaryDirectory", Looked)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    abandoned = tmp_path / f"{remote._PREFIX}abandoned"
+    abandoned.mkdir()
+    os.utime(abandoned, (0, 0))
+    remote.exchange(clone, url)
+    assert any(name.startswith("http-reply-") and data for name, data in written)
+    assert not [name for name, data in written if b"login " in data]
+    assert not abandoned.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import sqlite3
 import zlib
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from outcrop.errors import ArtifactUnreadable
 from outcrop.vcs import fossil_artifacts as fossil
+from outcrop.vcs.fossil import read_content
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~"
 
@@ -217,3 +219,22 @@ def test_a_form_feed_in_a_comment_does_not_part_it() -> None:
 
 def test_a_reply_stands_below_the_title_of_its_thread() -> None:
     assert fossil.post_text(b"Thread", [b"reply"], titled=False) == b"Thread\n\f\nreply"
+
+
+def test_a_chain_of_deltas_makes_so_many_bytes_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"water boils at a hundred degrees\n"
+    same = number(len(text)) + b"\n" + number(len(text)) + b"@" + number(0) + b"," + number(checksum(text)) + b";"
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE blob(rid INTEGER PRIMARY KEY, size INTEGER, content BLOB)")
+    database.execute("CREATE TABLE delta(rid INTEGER PRIMARY KEY, srcid INTEGER)")
+    database.execute("INSERT INTO blob VALUES(0, ?, ?)", (len(text), stored(text)))
+    for rid in range(1, 9):
+        database.execute("INSERT INTO blob VALUES(?, ?, ?)", (rid, len(text), stored(same)))
+        database.execute("INSERT INTO delta VALUES(?, ?)", (rid, rid - 1))
+    name = hashlib.sha3_256(text).hexdigest()
+    assert read_content(database, name, 8) == text
+    monkeypatch.setattr("outcrop.vcs.fossil._MAX_CHAIN_BYTES", 8 * len(text))
+    assert read_content(database, name, 7) == text
+    with pytest.raises(ArtifactUnreadable, match="more than any content needs"):
+        read_content(database, name, 8)
+    database.close()

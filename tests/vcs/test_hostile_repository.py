@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shlex
 import shutil
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from outcrop.errors import OutcropError, SourceError, StoreError
 from outcrop.sources.discover import find_root, open_source
 from outcrop.sources.git.source import GitSource
 from outcrop.sources.options import Options
+from outcrop.surfaces.install.mcp_clients import CLIENTS, install_client
 from outcrop.surfaces.watch.once import update_once
 from outcrop.transfer.git.ref import REF
 from outcrop.vcs.git_config import MAX_FILTERS, GitSetting, network_transports, override, pushed_instead, read_settings
@@ -533,3 +536,97 @@ class TestIndexInPlace:
         self.refused(root, "symbolic link")
         with outcrop.open(other, settings=SETTINGS) as index:
             assert not index.status().stale
+
+
+@pytest.fixture
+def alarm() -> Iterator[None]:
+    """What waits for a pipe fails."""
+
+    def ring(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".gitignore",
+        "src/.gitignore",
+        ".gitattributes",
+        *(f".git/{name}" for name in ("HEAD", "config", "config.worktree", "index", "packed-refs", "shallow")),
+        *(f".git/{name}" for name in ("info/exclude", "info/attributes", "refs/heads/main", "commondir")),
+        *(f".git/objects/{name}" for name in ("info/alternates", "pack/pack-1.idx", "info/commit-graph")),
+    ],
+)
+def test_a_pipe_in_place_of_a_file_of_git_blocks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alarm: None, path: str
+) -> None:
+    root = make_repository(tmp_path / "r", {"src/a.py": "a = 1\n", "b.md": "text\n"})
+    if path == ".git/packed-refs":
+        git(root, "pack-refs", "--all")
+    place = root / path
+    place.unlink(missing_ok=True)
+    place.parent.mkdir(exist_ok=True)
+    os.mkfifo(place)
+    monkeypatch.setattr("outcrop.vcs.git.PIPE_TIMEOUT", 0.3)
+    try:
+        with outcrop.open(root, settings=SETTINGS) as index:
+            index.build()
+            paths = {hit.path for hit in index.search("text a").hits}
+    except OutcropError as error:
+        # Where git cannot do without it.
+        paths = {error.what}
+    assert any(each and ("b.md" in each or "git" in each) for each in paths)
+
+
+def test_pipes_among_the_material_and_our_own_files_block_nothing(tmp_path: Path, alarm: None) -> None:
+    for kind in ("folder", "git"):
+        files = {"b.md": "text\n"}
+        root = make_repository(tmp_path / kind, files) if kind == "git" else tmp_path / kind
+        write(root, files)
+        for name in (
+            "a.md",
+            ".outcropignore",
+            "src/.outcropignore",
+            "talk.vtt",
+            "media/a.json",
+            "CACHEDIR.TAG",
+            "x.ipynb",
+        ):
+            (root / name).parent.mkdir(exist_ok=True)
+            os.mkfifo(root / name)
+        with outcrop.open(root, settings=SETTINGS) as index:
+            assert [hit.path for hit in index.build() and index.search("text").hits] == ["b.md"]
+        os.mkfifo(root / "outcrop.toml")
+        with contextlib.suppress(OutcropError), outcrop.open(root, settings=SETTINGS) as index:
+            index.search("text")
+        os.mkfifo(root / ".mcp.json")
+        with pytest.raises(OutcropError, match="not a regular file"):
+            install_client(root, CLIENTS["claude-code"], "outcrop")
+
+
+@pytest.mark.parametrize("part", ["objects", "refs", "refs/heads", "refs/heads/main", "packed-refs", "index", "config"])
+def test_a_repository_that_consists_of_another_one_is_refused(tmp_path: Path, part: str) -> None:
+    private = make_repository(tmp_path / "private", {"secret.md": "the code is 4711\n"})
+    git(private, "pack-refs", "--all")
+    git(private, "commit", "-qm", "loose", "--allow-empty")
+    root = make_repository(tmp_path / "r", {"a.md": "text\n"})
+    place = root / ".git" / part
+    if place.is_dir():
+        shutil.rmtree(place)
+    place.unlink(missing_ok=True)
+    place.symlink_to(private / ".git" / part)
+    with pytest.raises(SourceError, match="is a link out of the git repository"):
+        find_repository(root)
+
+
+def test_a_link_within_a_repository_is_its_own_matter(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "r", {"a.md": "text\n"})
+    (root / ".git" / "refs" / "heads" / "same").symlink_to("main")
+    (root / ".git" / "hooks.old").symlink_to("hooks")
+    assert find_repository(root) is not None

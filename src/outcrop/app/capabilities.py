@@ -10,15 +10,16 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt
 from pydantic_core import to_jsonable_python
 
-from outcrop import chunking
 from outcrop.app import index as app
 from outcrop.app.index import Index
+from outcrop.chunking.workers import pool
+from outcrop.chunking.workers.pool import Cut, Text
 from outcrop.core import model
 from outcrop.core.model import Kind, Mode
 from outcrop.core.reports import BuildReport, Status, UpsertReport
 from outcrop.core.schema import CONFIG, Operation
 from outcrop.embedders import check
-from outcrop.errors import FormatError, UsageError
+from outcrop.errors import UsageError
 from outcrop.text.kinds import kind_of
 
 Names = str | list[str] | None
@@ -76,21 +77,31 @@ def chunk(
     """Cut documents into passages exactly as a build does, storing and embedding nothing.
 
     Returns ``documents``: for each its ``path``, ``kind``, ``chunks`` (with ``seq``, ``text``, ``first_line``,
-    ``last_line``, ``name``, ``part``, ``cell``, ``cell_id`` and ``seconds``) and ``error`` (null, or why it could not
-    be cut).
+    ``last_line``, ``name``, ``part``, ``cell``, ``cell_id`` and ``seconds``), ``error`` (null, or why it could not be
+    cut) and ``cut_by_lines`` (null, or why its structure could not be read).
     """
-    return {"documents": [_cut(index, document) for document in documents]}
+    texts = [Text(each.text, each.path, _kind(index, each)) for each in documents]
+    return {
+        "documents": [
+            _fields(text, cut) for text, cut in pool.cut_all((text, text) for text in texts) if cut is not None
+        ]
+    }
 
 
-def _cut(index: Index, document: DocumentFields) -> dict[str, Any]:
+def _kind(index: Index, document: DocumentFields) -> Kind:
     path = document.path
-    kind = document.kind or (Kind.DOC if path is None else kind_of(path, index.settings.kinds))
-    made: dict[str, Any] = {"path": path, "kind": kind, "chunks": [], "error": None}
-    try:
-        chunks = chunking.chunk(document.text, path, kind)
-    except FormatError as error:
-        return made | {"error": error.what}
-    return made | {"chunks": chunks}
+    return document.kind or (Kind.DOC if path is None else kind_of(path, index.settings.kinds))
+
+
+def _fields(text: Text, cut: Cut) -> dict[str, Any]:
+    error = cut.error and cut.error.what
+    return {
+        "path": text.path,
+        "kind": text.kind,
+        "chunks": cut.chunks,
+        "error": error,
+        "cut_by_lines": cut.by_lines or None,
+    }
 
 
 def build(
@@ -110,8 +121,8 @@ def build(
     """Bring a corpus up to date: the paths that are named are the corpus, what is unchanged is left alone.
 
     Returns ``revision``, the counts ``added``, ``unchanged``, ``removed``, ``chunks``, ``embedded``, ``reused``,
-    ``characters`` and ``cut``, ``skipped`` (each with ``path``, ``reason`` and ``detail``), ``seconds`` and
-    ``complete``.
+    ``characters`` and ``cut``, ``skipped`` (each with ``path``, ``reason`` and ``detail``),
+    ``cut_by_lines`` (each with ``path`` and ``reason``), ``seconds`` and ``complete``.
     """
     return index.build(corpus=corpus, paths=paths, prune=prune, rebuild=rebuild)
 

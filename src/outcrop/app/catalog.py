@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from outcrop.core.model import Kind, Skipped, SkipReason, Space
+from outcrop.core.model import Filter, Kind, Skipped, SkipReason, Space
 from outcrop.core.protocols import Embedder, Source, VectorStore
 from outcrop.core.reports import SpaceStatus
 from outcrop.core.rows import InventoryRow
-from outcrop.search.staleness import compare, visible
+from outcrop.search.staleness import compare, expected_revisions, missing, visible
 
 # Levels of folders that the map shows; what is deeper counts for the folder above it.
 DEPTH = 3
@@ -95,7 +95,7 @@ class Catalog:
     embedder: str
     current: str  # What the source is at now; empty for a reader who may not see its files
     stale: bool  # Whether a corpus is behind it, or none was ever complete
-    complete: float  # Share of the passages that have a vector in the space that is searched, 0 to 1
+    complete: float  # Share of the passages that the space that is searched is done with, 0 to 1
     bytes: int | None  # Size on disk; None for a reader who may not see everything
     total: Tally
     corpora: tuple[Corpus, ...]
@@ -106,6 +106,7 @@ class Catalog:
     folders: tuple[Folder, ...]
     omissions: tuple[Omission, ...]  # What the last build left out, most frequent reason first
     omissions_hidden: bool  # Whether some of that may be withheld from this reader
+    missing: tuple[str, ...] = ()  # Corpora that are expected here and have no complete build
 
 
 def catalog(
@@ -122,12 +123,14 @@ def catalog(
     state = store.state() if exists else None
     holdings: Sequence[InventoryRow] = ()
     skipped: Sequence[Skipped] = ()
-    revisions: Mapping[str, str] = {}
+    revisions: Mapping[str, str | None] = {}
     spaces: Sequence[SpaceStatus] = ()
+    refused = 0
     if state is not None:
         with store.snapshot():
             holdings, skipped = store.holdings(), store.skipped()
-            revisions, spaces = store.revisions(), store.spaces()
+            revisions, spaces = expected_revisions(store, source), store.spaces()
+            refused = len(store.refused(state.space, Filter(kinds=tuple(kinds or ()))))
     shown = [each for each in visible(source, holdings) if kinds is None or each.kind in kinds]
     space = None if state is None else state.space
     total = _tally("", shown, space)
@@ -145,8 +148,12 @@ def catalog(
         space=None if space is None else space.id,
         embedder=embedder.space.id,
         current=shown_revision(current, kinds) or "",
-        stale=any(each.stale for each in corpora) or compare(revisions, current, has_members=False) is not None,
-        complete=total.embedded / total.chunks if total.chunks else float(bool(revisions)),
+        stale=any(each.stale for each in corpora) or compare(revisions, current) is not None,
+        complete=(
+            min(1.0, (total.embedded + refused) / total.chunks)
+            if total.chunks
+            else float(exists and not missing(revisions))
+        ),
         bytes=store.size() if kinds is None and exists else None,
         total=total,
         corpora=tuple(corpora),
@@ -160,6 +167,7 @@ def catalog(
         folders=tuple(_tree(name, some, space, depth) for name, some in _by(filed, lambda it: it.project)),
         omissions=_omissions(skipped, kinds),
         omissions_hidden=kinds is not None and not frozenset(Kind) <= frozenset(kinds),
+        missing=missing(revisions),
     )
 
 
@@ -197,12 +205,14 @@ def _vector_bytes(vectors: int, space: Space | None) -> int:
     return 0 if space is None else vectors * space.dim * _NUMBER_BYTES
 
 
-def _corpus(tally: Tally, holdings: Sequence[InventoryRow], revisions: Mapping[str, str], current: str) -> Corpus:
+def _corpus(
+    tally: Tally, holdings: Sequence[InventoryRow], revisions: Mapping[str, str | None], current: str
+) -> Corpus:
     # Records and imported projects come from no listing of this source, so they are never behind it.
     built = {
         builder: revisions.get(builder) for builder in sorted({it.builder for it in holdings if it.version is not None})
     }
-    stale = compare(built, current, has_members=False)
+    stale = compare(built, current)
     return Corpus(tally, stale.indexed if stale else current if built else None, stale is not None)
 
 

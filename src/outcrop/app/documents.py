@@ -135,10 +135,10 @@ def _blocks(artifact: Artifact) -> Iterator[Block]:
         yield Block(artifact.text)
         return
     # Imported here: only a notebook is shown by cell.
-    from outcrop.chunking.notebook import cut_notebook
+    from outcrop.chunking.notebook import read_cells
 
     try:
-        for cell in cut_notebook(artifact.text):
+        for cell in read_cells(artifact.text):
             yield Block(cell.source, 1, cell.number)
     except FormatError:
         yield Block(artifact.text)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
 from outcrop.app import maintenance
-from outcrop.config.settings import Settings, load_settings
+from outcrop.config.settings import Settings, load_usable_settings
 from outcrop.core.model import Answer, Mode, Record
 from outcrop.core.names import check_corpus
-from outcrop.core.protocols import Embedder, Source
+from outcrop.core.protocols import Embedder, Source, TransferStore
 from outcrop.core.reports import (
     BuildReport,
+    CheckReport,
     ExportReport,
     ImportReport,
     NormaliseReport,
@@ -24,10 +28,11 @@ from outcrop.core.reports import (
     UpsertReport,
 )
 from outcrop.embedders.factory import is_model, make_embedder, other
-from outcrop.errors import OutcropError, UsageError
+from outcrop.errors import BadConfig, IndexMissing, OutcropError, UsageError
 from outcrop.search.engine import search, search_all
 from outcrop.search.parse import parse
 from outcrop.search.query import Choice, Query, filter_of, mode_of
+from outcrop.search.staleness import update_commands
 from outcrop.sources.discover import find_root, open_source
 from outcrop.sources.options import Options, exclude_store
 from outcrop.stores.sqlite.store import SqliteStore
@@ -38,6 +43,9 @@ if TYPE_CHECKING:
     from outcrop.evaluation.probe import Candidate, Probe
     from outcrop.indexing.scope import Scope
     from outcrop.search.match import Matches
+
+
+log = logging.getLogger(__name__)
 
 
 class SearchOptions(TypedDict, total=False):
@@ -72,11 +80,14 @@ def open(  # noqa: A001
     Raises:
         NotARepository: No such folder, or ``rev`` outside a git repository.
         UsageError: ``branch`` outside a Fossil repository.
-        BadConfig: A setting is wrong.
+        BadConfig: A setting is wrong. If it is one of the user's own file, the index opens without that file, and only
+            what would build, change or send something raises it.
     """
     found = find_root(Path(path), rev, branch)
     if not isinstance(settings, Settings):
-        settings = load_settings(found.root, settings)
+        settings = load_usable_settings(found.root, settings)
+    if settings.doubt is not None:
+        log.warning("%s; until that is corrected, nothing is built, changed or sent", settings.doubt.what)
     options = Options(
         max_bytes=settings.max_bytes,
         exclude=(*settings.exclude, *exclude_store(settings.store, found.root)),
@@ -110,6 +121,12 @@ class Index:
         """Closing twice is fine."""
         self.store.close()
 
+    def require_settings(self) -> None:
+        """Raise where the user's own settings are not known: what they exclude, allow or name must not be guessed."""
+        doubt = self.settings.doubt
+        if doubt is not None:
+            raise BadConfig(doubt.what, doubt.fix)
+
     def search(
         self,
         query: str,
@@ -139,17 +156,29 @@ class Index:
             StoreError: The index exists and cannot be used.
         """
         parsed = _query(query, k, kind, project, corpus, path, mode, min_score, explain)
-        return search(parsed, self.store, self.source, self.embedder, self._search_files)
+        return self._with_update(search(parsed, self.store, self.source, self.embedder, self._search_files))
 
     def query(self, texts: Sequence[str], **options: Unpack[SearchOptions]) -> list[Answer]:
         """Answer several questions, embedded in one call, each as :meth:`search` does."""
         queries = [_query(text, **options) for text in texts]
-        return search_all(queries, self.store, self.source, self.embedder, self._search_files)
+        answers = search_all(queries, self.store, self.source, self.embedder, self._search_files)
+        return [self._with_update(answer) for answer in answers]
+
+    def _with_update(self, answer: Answer) -> Answer:
+        doubt, stale = self.settings.doubt, answer.stale
+        if doubt is not None and answer.reason is not None:
+            answer = replace(answer, reason=f"{doubt.what}, so that its settings do not count; {answer.reason}")
+        if stale is None:
+            return answer
+        return replace(answer, stale=replace(stale, update=update_commands(stale.corpora, dict(self.settings.corpora))))
 
     def _search_files(self, query: Query, reason: str | None) -> Answer:
         # Imported here: only a source without an index needs it.
         from outcrop.search.fallback import search_files
 
+        self.require_settings()
+        if reason is None and self.store.file.is_being_written():
+            reason = "another process is making the first index"
         scopes = [self._scope(name, None, True) for name, _ in self.settings.corpora]
         return search_files(query, self.source, SqliteStore(None, self.source.worktree), scopes, reason)
 
@@ -199,7 +228,8 @@ class Index:
             paths: All that belongs to that corpus: files, folders and patterns (``notes/**/*.ipynb``), absolute or from
                 the root; None for those of the setting ``corpora``. Markdown cells of notebooks go to ``docs``.
             prune: Drop what an earlier build of this corpus put in and the list no longer names.
-            rebuild: Drop everything first and embed it all again; this also repairs a damaged index.
+            rebuild: Embed it all again, into a new index that takes the place of the old one when it is complete; this
+                also repairs a damaged index.
 
         Raises:
             UsageError: A corpus without paths or the other way round, or a path outside of the source.
@@ -210,14 +240,19 @@ class Index:
         # Imported here: a search never chunks.
         from outcrop.indexing.build import build
 
+        self.require_settings()
         scope = self._scope(corpus, paths, prune)
         if rebuild and corpus is not None:
             raise UsageError("a rebuild is of the whole index, not of one corpus", "Clear that corpus, then build it")
-        if rebuild:
-            maintenance.start_over(self.store, named=self.settings.store is not None)
         # With an index kept elsewhere the user has not asked for blobs in the repository.
         publisher = None if self.settings.store or corpus is not None else service.publisher(self.source, self.store)
-        report = build(self.source, self.store, self.embedder, progress, publisher, scope)
+        if rebuild:
+            named = self.settings.store is not None
+            report = maintenance.rebuild(
+                self.source, self.store, self.embedder, progress, publisher, scope, named=named
+            )
+        else:
+            report = build(self.source, self.store, self.embedder, progress, publisher, scope)
         if self.store.is_shared:
             service.warn_of_readers(self.source, self.store.names().kinds)
         return report
@@ -232,6 +267,7 @@ class Index:
             SpaceMismatch: The vectors are another model's than the embedder's.
             StoreError: There are none, or the index cannot be written.
         """
+        self.require_settings()
         place = None if folder is None else Path(folder)
         return service.import_blobs(self.source, self.store, self.embedder.space, place, progress or (lambda _: None))
 
@@ -240,14 +276,17 @@ class Index:
 
         Only what is in the commit that is checked out (git) or public at the tip (Fossil) is ever exported.
         """
+        self.require_settings()
         return service.export(self.source, self.store, None if folder is None else Path(folder))
 
     def push(self, remote: str | None = None, *, unpublished: bool = False) -> SyncReport:
         """See :func:`outcrop.transfer.service.push`."""
+        self.require_settings()
         return service.push(self.source, self.store, remote, unpublished)
 
     def pull(self, remote: str | None = None) -> SyncReport:
         """Fetch the vectors of another copy of the repository; ``import_blobs`` then fills the index."""
+        self.require_settings()
         return service.pull(self.source, self.embedder.space, remote)
 
     def normalize(self) -> NormaliseReport:
@@ -259,6 +298,7 @@ class Index:
         """
         from outcrop.transfer.sync import normalise
 
+        self.require_settings()
         return normalise(self.store, service.transfer_of(self.source), self.embedder.space)
 
     def plan(
@@ -267,6 +307,7 @@ class Index:
         """What ``build`` would do. Writes nothing and embeds nothing."""
         from outcrop.indexing.build import plan
 
+        self.require_settings()
         return plan(self.source, self.store, self.embedder, self._scope(corpus, paths, prune))
 
     def _scope(self, corpus: str | None, paths: Iterable[str | os.PathLike[str]] | None, prune: bool) -> Scope:
@@ -295,17 +336,80 @@ class Index:
         """
         from outcrop.indexing.upsert import upsert
 
+        self.require_settings()
         return upsert(records, check_corpus(corpus), self.store, self.embedder)
 
     def remove(self, ids: Collection[str], *, corpus: str = "records") -> int:
         """Returns how many of them were there."""
         from outcrop.indexing.upsert import remove
 
+        self.require_settings()
         return remove(ids, corpus, self.store)
 
     def status(self) -> Status:
         """What is indexed, and whether it is current. Sends nothing, loads no model."""
-        return maintenance.status(self.source, self.store, self.embedder)
+        return maintenance.status(self.source, self.store, self.embedder, dict(self.settings.corpora))
+
+    def check(self, *, repair: bool = False, progress: Callable[[Progress], None] | None = None) -> CheckReport:
+        """Compare every stored passage, vector and word with its checksum and with each other, and blobs with them.
+
+        Args:
+            repair: Make again what is damaged, and only that.
+
+        Raises:
+            IndexMissing: There is no index.
+            StoreLocked: Another process is building.
+            EmbedderError: As of ``build``; what is damaged is removed then, and the next build makes it.
+        """
+        started = time.perf_counter()
+        if not self.store.path.exists():
+            raise IndexMissing("there is no index to check", "Run: outcrop index")
+        transfer = None if self.settings.store else service.transfer_of(self.source)
+        found = left = maintenance.find_damage(self.store, transfer)
+        embedded, lost = 0, list[str]()
+        if repair and found.damage:
+            with self.store.file.locked():
+                embedded, lost = self._repair(found, transfer, progress)
+            left = maintenance.find_damage(self.store, transfer)
+        return CheckReport(
+            store=str(self.store.path),
+            passages=left.tables.passages,
+            vectors=left.tables.vectors,
+            blobs=left.blobs,
+            damage=found.damage,
+            left=left.damage,
+            repaired=repair and bool(found.damage),
+            embedded=embedded,
+            lost=tuple(lost),
+            seconds=time.perf_counter() - started,
+        )
+
+    def _repair(
+        self, found: maintenance.Checked, transfer: TransferStore | None, progress: Callable[[Progress], None] | None
+    ) -> tuple[int, list[str]]:
+        """Returns how many passages were embedded again, and records that are lost."""
+        lost: list[str] = []
+        custom: list[str] = []
+        reused = 0
+        if found.tables.is_broken:
+            # The present vectors are lost with the tables only where they cannot be read.
+            given = self.embedder
+            self.embedder = salvaged = maintenance.salvage(self.store, given)
+            try:
+                embedded = self.build(rebuild=True, progress=progress).embedded
+            finally:
+                self.embedder = given
+            reused = salvaged.reused
+        else:
+            built = self.store.revisions()
+            custom = [name for name, _ in self.settings.corpora if name in built]
+            lost = self.store.remove_damage(found.tables)
+            embedded = self.build(progress=progress).embedded
+        embedded += sum(self.build(corpus=name, progress=progress).embedded for name in custom)
+        if transfer is not None and found.damaged_blobs:
+            transfer.replace({}, [item.path for item in found.damaged_blobs])
+            service.export(self.source, self.store, None)
+        return embedded - reused, lost
 
     def clear(self, *, corpus: str | None = None, space: str | None = None) -> int:
         """Drop a corpus of this view with its records, a space, or (without arguments) everything. Returns bytes freed.
@@ -314,6 +418,7 @@ class Index:
             UsageError: No such corpus or space.
             StoreLocked: Another process is building.
         """
+        self.require_settings()
         return maintenance.clear(self.store, corpus, space, named=self.settings.store is not None)
 
 

@@ -2,36 +2,50 @@
 
 from __future__ import annotations
 
-from outcrop.core.model import Filter, Space
-from outcrop.core.protocols import Embedder, Source
-from outcrop.core.reports import Status
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from outcrop.core.model import Filter, Skipped, Space, Stale
+from outcrop.core.protocols import Embedder, Matrix, Publisher, Source, TransferStore, override
+from outcrop.core.reports import BuildReport, Damage, DamageSort, Progress, Status
+from outcrop.core.vectors import from_bytes
 from outcrop.errors import (
     IndexMissing,
     SchemaTooNew,
     StoreDamaged,
     StoreError,
-    StoreFull,
-    StoreLocked,
     UnknownCorpus,
     UsageError,
 )
-from outcrop.search.staleness import compare
+from outcrop.search.staleness import compare, corpora_of, expected_revisions, missing, update_commands
 from outcrop.stores.sqlite.store import SqliteStore
 
+if TYPE_CHECKING:
+    from outcrop.indexing.scope import Scope
+    from outcrop.stores.sqlite.integrity.check import Findings
 
-def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
-    """Sends nothing, loads no model."""
-    # Imported here: a search does not ask which process keeps the index current.
+
+def status(source: Source, store: SqliteStore, embedder: Embedder, listed: Collection[str] = ()) -> Status:
+    """Sends nothing, loads no model. ``listed`` are the custom corpora whose paths the settings name."""
+    # Imported here: a search asks none of this.
     from outcrop.app import watch_lock
+    from outcrop.indexing.build import words_only
 
     exists = store.exists
     current = source.revision(store.seen() if exists else {})
     state = store.state() if exists else None
-    revisions = store.revisions() if exists else {}
-    has_only_records = state is not None and not revisions and not store.has_members()
-    stale = compare(revisions, current, has_members=not has_only_records)
+    revisions = expected_revisions(store, source) if exists else {}
+    stale = compare(revisions, current) if exists else Stale(None, current)
     # Imported projects have a share of their own.
     embedded, chunks = store.progress(state.space, Filter(imported=False)) if state else (0, 0)
+    behind = stale.corpora if stale is not None else ()
+    if embedded < chunks:
+        behind = corpora_of([*behind, *sorted({item.builder for item in store.members()} - set(revisions))])
     return Status(
         source=source.type,
         root=str(source.root),
@@ -42,7 +56,7 @@ def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
         revision=current if stale is None else stale.indexed,
         current=current,
         stale=stale is not None,
-        complete=embedded / chunks if chunks else float(bool(revisions) or has_only_records),
+        complete=embedded / chunks if chunks else float(exists and not missing(revisions)),
         writer=store.file.is_being_written(),
         space=state.space.id if state else None,
         embedder=embedder.space.id,
@@ -52,6 +66,11 @@ def status(source: Source, store: SqliteStore, embedder: Embedder) -> Status:
         skipped=tuple(store.skipped()) if exists else (),
         watcher=watch_lock.read(store),
         projects=tuple(store.project_statuses()),
+        cut_by_lines=tuple(store.cut_by_lines()) if exists else (),
+        words_only=words_only(store, state.space) if state else (),
+        behind=behind,
+        update=update_commands(behind, listed),
+        missing=missing(revisions),
     )
 
 
@@ -82,22 +101,116 @@ def _stored_space(store: SqliteStore, name: str) -> Space:
     return Space(model, int(dim))
 
 
-def start_over(store: SqliteStore, *, named: bool) -> None:
-    """Prepare a build from nothing: what sources gave is dropped, records of callers stay where they can be read."""
+def rebuild(
+    source: Source,
+    store: SqliteStore,
+    embedder: Embedder,
+    progress: Callable[[Progress], None] | None,
+    publisher: Publisher | None,
+    scope: Scope,
+    *,
+    named: bool,
+) -> BuildReport:
+    """Build a new index, which takes the old one's place when it is complete; until then the old one answers.
+
+    Records of callers and imported projects stay where they can be read. ``named`` is as for :func:`clear`.
+    """
+    # Imported here: a search never chunks.
+    from outcrop.indexing.build import build
+
     if not store.path.exists():
-        return
+        return build(source, store, embedder, progress, publisher, scope)
+    _refuse_others(store, named)
+    with store.file.locked():
+        if publisher is not None:
+            with suppress(StoreDamaged, SchemaTooNew, IndexMissing):
+                publisher.withdraw_hidden()
+        with store.replacement() as new:
+            first = build(source, new, embedder, progress, scope=scope, keeps=False)
+        # Nothing is left to embed, but what changed meanwhile; and the new vectors are shared.
+        second = build(source, store, embedder, progress, publisher, scope)
+    return replace(
+        second,
+        added=first.added + second.added,
+        unchanged=max(0, second.unchanged - first.added),
+        embedded=first.embedded + second.embedded,
+        reused=first.reused + second.reused,
+        characters=first.characters + second.characters,
+        cut=first.cut + second.cut,
+        seconds=first.seconds + second.seconds,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a check of an index and of its blobs found."""
+
+    tables: Findings
+    blobs: int
+    damaged_blobs: Sequence[Skipped]
+
+    @property
+    def damage(self) -> tuple[Damage, ...]:
+        of_blobs = (Damage(DamageSort.BLOB, item.path, item.detail) for item in self.damaged_blobs)
+        return (*self.tables.damage, *of_blobs)
+
+
+def find_damage(store: SqliteStore, transfer: TransferStore | None) -> Checked:
+    """Reads every text and every vector; writes nothing."""
+    # Imported here: no other command needs it.
+    from outcrop.stores.sqlite.integrity.check import Findings
+    from outcrop.transfer.sync import find_damaged
+
     try:
-        if not store.is_shared and not store.holds_others():
-            # Nothing in it is worth keeping, so even damaged tables are no obstacle.
-            _drop(store, named)
-        elif store.exists:
-            with store.writing():
-                store.forget_sources()
-    except (StoreLocked, StoreFull):
-        raise
-    except StoreError:
-        # Every message about another fault tells the user to start over.
-        _drop(store, named)
+        tables = store.check()
+    except StoreDamaged as error:
+        tables = Findings(damage=[Damage(DamageSort.DATABASE, "", error.what)], is_broken=True)
+    if transfer is None or tables.is_broken:
+        return Checked(tables, 0, ())
+    return Checked(tables, *find_damaged(store, transfer, compare=not tables.damage))
+
+
+def salvage(store: SqliteStore, embedder: Embedder) -> SalvagedVectors:
+    vectors: Mapping[bytes, bytes] = {}
+    with suppress(StoreError):
+        vectors = store.intact_vectors(embedder.space)
+    return SalvagedVectors(embedder, vectors)
+
+
+class SalvagedVectors(Embedder):
+    """An embedder that first looks among vectors of its space that are there already, by the digest of their text."""
+
+    def __init__(self, embedder: Embedder, vectors: Mapping[bytes, bytes]) -> None:
+        self._embedder = embedder
+        self._vectors = vectors
+        self.reused = 0
+
+    @property
+    @override
+    def space(self) -> Space:
+        return self._embedder.space
+
+    @property
+    @override
+    def address(self) -> str | None:
+        return self._embedder.address
+
+    @property
+    @override
+    def max_tokens(self) -> int:
+        return self._embedder.max_tokens
+
+    @override
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        there = [self._vectors.get(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()) for text in texts]
+        missing = [text for text, vector in zip(texts, there, strict=True) if vector is None]
+        made = iter(self._embedder.embed_passages(missing) if missing else ())
+        self.reused += len(texts) - len(missing)
+        return np.stack([next(made) if vector is None else from_bytes(vector, self.space.dim) for vector in there])
+
+    @override
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        return self._embedder.embed_queries(texts)
 
 
 def _drop(store: SqliteStore, named: bool) -> None:
@@ -112,13 +225,17 @@ def _drop(store: SqliteStore, named: bool) -> None:
         except (SchemaTooNew, StoreDamaged):
             store.file.remove()
         return
-    if named and not _is_ours(store):
-        # A path that the user gave may be any file; only an index is ours to delete.
+    _refuse_others(store, named)
+    store.file.remove()
+
+
+def _refuse_others(store: SqliteStore, named: bool) -> None:
+    """A path that the user gave may be any file; only an index is ours to delete."""
+    if named and not store.is_shared and not _is_ours(store):
         raise StoreDamaged(
             f"{store.path} is not an index that can be read, and was left alone",
             "Delete it yourself, or name another file with --store",
         )
-    store.file.remove()
 
 
 def _is_ours(store: SqliteStore) -> bool:

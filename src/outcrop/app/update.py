@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from outcrop.app.index import Index
 from outcrop.core.model import Filter
-from outcrop.core.reports import Progress
+from outcrop.core.reports import BuildReport, Progress, WordsOnly
 from outcrop.core.rows import DEFAULT_BUILDERS
-from outcrop.search.staleness import compare
+from outcrop.errors import StoreError
+from outcrop.search.staleness import compare, expected_builders
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Update:
     embedded: int
     reused: int
     seconds: float
+    words_only: tuple[WordsOnly, ...]
 
 
 def is_stale(index: Index) -> bool:
@@ -39,26 +41,40 @@ def is_stale(index: Index) -> bool:
         return True
     # Asked outside of the snapshot: while it is open, nothing can be committed to a Fossil repository.
     current = index.source.revision(seen)
-    built = {builder: revisions.get(builder) for builder in (*DEFAULT_BUILDERS, *custom_corpora(index))}
+    built = {builder: revisions.get(builder) for builder in (*expected_builders(index.source), *custom_corpora(index))}
     return compare(built, current) is not None
 
 
 def custom_corpora(index: Index) -> list[str]:
-    """Custom corpora that were built here before and whose paths the settings name."""
-    built = index.store.revisions() if index.store.exists else {}
-    return [name for name, _ in index.settings.corpora if name in built]
+    """Custom corpora that are in the index, even of a build that was stopped, and whose paths the settings name."""
+    try:
+        there = index.store.revisions().keys() | index.store.names().corpora
+    except StoreError:
+        return []
+    return [name for name, _ in index.settings.corpora if name in there]
 
 
 def unmanaged_corpora(index: Index) -> list[str]:
     """Custom corpora whose paths came from a command line, so that no update can build them again."""
-    built = index.store.revisions() if index.store.exists else {}
+    try:
+        built = index.store.revisions()
+    except StoreError:
+        return []
     return sorted(set(built) - set(DEFAULT_BUILDERS) - {name for name, _ in index.settings.corpora})
 
 
-def update(index: Index, progress: Callable[[Progress], None] | None = None) -> Update:
+def build_all(
+    index: Index, progress: Callable[[Progress], None] | None = None, *, rebuild: bool = False
+) -> tuple[BuildReport, dict[str, BuildReport]]:
+    """Build ``code`` and ``docs``, then the custom corpora whose paths are known."""
     names = custom_corpora(index)
-    first = index.build(progress=progress)
-    reports = [first, *(index.build(corpus=name, progress=progress) for name in names)]
+    first = index.build(progress=progress, rebuild=rebuild)
+    return first, {name: index.build(corpus=name, progress=progress) for name in names}
+
+
+def update(index: Index, progress: Callable[[Progress], None] | None = None) -> Update:
+    first, others = build_all(index, progress)
+    reports = [first, *others.values()]
     return Update(
         revision=first.revision,
         added=sum(report.added for report in reports),
@@ -67,4 +83,5 @@ def update(index: Index, progress: Callable[[Progress], None] | None = None) -> 
         embedded=sum(report.embedded for report in reports),
         reused=sum(report.reused for report in reports),
         seconds=sum(report.seconds for report in reports),
+        words_only=tuple(dict.fromkeys(each for report in reports for each in report.words_only)),
     )

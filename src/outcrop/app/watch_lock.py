@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 
 from outcrop.core.reports import Watcher
 from outcrop.stores.sqlite.store import SqliteStore
-from outcrop.text.files import write_atomically
+from outcrop.text.files import read_regular, write_atomically
 
 # Seconds that a new watch waits for the lock, which another process may be testing.
 LOCK_TIMEOUT = 1.0
@@ -79,7 +79,7 @@ def claim(store: SqliteStore, how: str) -> Iterator[WatchNote | None]:
 
 def read(store: SqliteStore) -> Watcher | None:
     try:
-        note = _file(store, ".json").read_text("utf-8")
+        note = read_regular(_file(store, ".json"))
         lock = _file(store, ".lock")
         if not lock.exists():
             return None

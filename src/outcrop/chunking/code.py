@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -18,23 +17,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Seconds of processor time that a parse may take before its speed counts.
-_GRACE = 0.5
-
-# Bytes a second. Real code is parsed at several million; a slower text is not of that language, and some grammars then
-# take gigabytes.
-_SLOWEST = 200_000
-
 # Characters. A longer line is data or minified code, in which no definition can be cited by line.
 _LONGEST_LINE = 20_000
 
 # Characters of one name.
 _LONGEST_NAME = 150
 
-# Bytes up to which a text is handed to the parser whole. A larger one is read in blocks, because only then can a slow
-# parse be stopped; tree-sitter 0.26 never frees those blocks.
-_UNWATCHED = 1 << 14
-_BLOCK = 1 << 11
 _CPP = re.compile(
     r"^[^\S\n]*+(class\s++\w[^;\n]*+$|namespace\b|template\s*<|using\s+\w|(public|private|protected)\s*:)", re.MULTILINE
 )
@@ -85,19 +73,8 @@ def _parse(rows: TextRows, language: str) -> tuple[list[Definition], set[int]] |
     parser, query = grammar
     # A NUL ends the text for most lexers; a lone surrogate has no UTF-8 form. Rows stay the same.
     data = rows.text.replace("\0", " ").encode("utf-8", "replace")
-    if len(data) <= _UNWATCHED:
-        tree = parser.parse(data)
-    else:
-        begun = time.thread_time()
-
-        def too_slow(offset: int, _error: bool) -> bool:
-            return time.thread_time() - begun > _GRACE + offset / _SLOWEST
-
-        try:
-            tree = parser.parse(lambda offset, _: data[offset : offset + _BLOCK], progress_callback=too_slow)
-        except ValueError:
-            parser.reset()
-            return None
+    # Whole: what a read callback gives the parser is never freed (tree-sitter 0.26).
+    tree = parser.parse(data)
     # Dialects of CSS are many: where the grammar stumbles, patterns see more.
     if language == "css" and tree.root_node.has_error:
         return None

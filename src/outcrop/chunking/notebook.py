@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -50,34 +50,47 @@ class NotebookCell:
     source: str
     slices: list[Slice]
     cell_id: str | None = None
+    level: int = 0  # Of a heading cell of nbformat 3, which has its level beside the text
+
+
+def read_cells(text: str) -> Iterator[NotebookCell]:
+    """The cells of a notebook, not cut."""
+    return _read_cells(_load(text))
 
 
 def cut_notebook(text: str) -> Iterator[NotebookCell]:
     book = _load(text)
     language = _language(book)
     trail: Trail = ()
+    for cell in _read_cells(book):
+        source = cell.source
+        name = JOINT.join(filter(None, trail)) or None
+        if cell.part is Part.CODE:
+            slices = cut_cell(source, language, name)
+        elif cell.part is Part.RAW:
+            slices = TextRows(source).all_slices(name, prose_cost)
+        elif cell.level:
+            trail = (*trail[: cell.level - 1], " ".join(source.split()))
+            slices = TextRows(source).all_slices(JOINT.join(filter(None, trail)) or None, prose_cost)
+        else:
+            slices = _cut_prose(source, trail)
+            trail = trail_after(source, trail)
+        yield replace(cell, slices=slices)
+
+
+def _read_cells(book: dict[str, Any]) -> Iterator[NotebookCell]:
     for number, cell in enumerate(_cells(book)):
         kind = cell.get("cell_type")
         part = _PARTS.get(kind) if isinstance(kind, str) else None
         if part is None:
             raise FormatError(f"Notebook cell {number + 1} has the unknown type {kind!r}", _FIX)
-        source = _source(cell, number)
-        name = JOINT.join(filter(None, trail)) or None
-        if part is Part.CODE:
-            slices = cut_cell(source, language, name)
-        elif part is Part.RAW:
-            slices = TextRows(source).all_slices(name, prose_cost)
-        elif kind == "heading":
-            # nbformat 3 has the level beside the text.
+        depth = 0
+        if kind == "heading":
             level = cell.get("level")
             depth = min(level, _DEEPEST) if isinstance(level, int) and level > 0 else 1
-            trail = (*trail[: depth - 1], " ".join(source.split()))
-            slices = TextRows(source).all_slices(JOINT.join(filter(None, trail)) or None, prose_cost)
-        else:
-            slices = _cut_prose(source, trail)
-            trail = trail_after(source, trail)
         cell_id = cell.get("id")
-        yield NotebookCell(number, part, source, slices, cell_id if isinstance(cell_id, str) and cell_id else None)
+        known_id = cell_id if isinstance(cell_id, str) and cell_id else None
+        yield NotebookCell(number, part, _source(cell, number), [], known_id, depth)
 
 
 def is_percent_script(text: str) -> bool:

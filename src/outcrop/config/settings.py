@@ -9,7 +9,7 @@ import os
 import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from platformdirs import user_config_path
@@ -59,6 +59,7 @@ class Settings:
         history: How many of the newest commits are indexed, or ``all``.
         corpora: Custom corpora: pairs of a name and the files, folders and patterns that belong to it.
         origins: For each of the names above, where its value came from.
+        doubt: Why the user's own file could not be used, so that nothing may be built, changed or sent.
     """
 
     embedder: str = "local"
@@ -82,9 +83,10 @@ class Settings:
     history: History = DEFAULT_HISTORY
     corpora: tuple[tuple[str, tuple[str, ...]], ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+    doubt: BadConfig | None = None
 
 
-NAMES = tuple(each.name for each in fields(Settings) if each.name != "origins")
+NAMES = tuple(each.name for each in fields(Settings) if each.name not in ("origins", "doubt"))
 
 
 def load_settings(
@@ -114,6 +116,20 @@ def load_settings(
             del values[name]
             origins[name] = f"{origins[name]}, not used: endpoint_url comes from {REPOSITORY_FILE}"
     return Settings(**values, origins=origins)  # type: ignore[arg-type]  # check gave each name its own type
+
+
+def load_usable_settings(
+    root: Path | None, flags: Mapping[str, object] | None = None, environ: Mapping[str, str] = os.environ
+) -> Settings:
+    """As :func:`load_settings`; where only the user's own file is to blame, without it, and with ``doubt``."""
+    try:
+        return load_settings(root, flags, environ)
+    except BadConfig as error:
+        try:
+            rest = load_settings(root, flags, {**environ, "OUTCROP_CONFIG": os.devnull})
+        except BadConfig:
+            raise error from None
+        return replace(rest, doubt=error)
 
 
 def user_file(environ: Mapping[str, str] = os.environ) -> Path:

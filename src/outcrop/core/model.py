@@ -232,6 +232,8 @@ class Stale:
 
     indexed: str | None
     current: str
+    corpora: tuple[str, ...] = ()  # Those that are behind; empty for a reader who may not know
+    update: str = "outcrop index"  # The commands that bring them up to date
 
 
 @dataclass(frozen=True, slots=True)

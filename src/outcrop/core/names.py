@@ -6,6 +6,13 @@ import re
 
 from outcrop.errors import UsageError
 
+# Builder of commits, which are in the corpus ``docs``: they change only with the revision, so that a build at the same
+# revision leaves them as they are. No corpus can have this name.
+COMMITS = "@commits"
+
+# The builders of the two corpora that every index has; they are built together.
+DEFAULT_BUILDERS = ("code", "docs", COMMITS)
+
 _CORPUS = re.compile(r"\w[\w.-]{0,63}")
 _PROJECT = re.compile(r"[^\W_A-Z][\w.-]{0,63}")
 

@@ -23,7 +23,7 @@ from outcrop.core.model import (
     Skipped,
     Space,
 )
-from outcrop.core.reports import CollectionStatus, ProjectStatus, SpaceStatus
+from outcrop.core.reports import CollectionStatus, CutByLines, ProjectStatus, SpaceStatus
 
 if TYPE_CHECKING:
     from typing_extensions import override as override
@@ -85,6 +85,10 @@ class Source(Protocol):
 class Historied(Protocol):
     """A source with a history. ``SourceError`` where it cannot be read."""
 
+    @property
+    def has_history(self) -> bool:
+        """Whether commits of it are wanted."""
+
     def commits(self, revision: str) -> CommitListing:
         """The commits that belong to a listing of this revision; :meth:`Source.read` reads them like other refs."""
 
@@ -140,6 +144,9 @@ class IndexState(Protocol):
 
     def has_members(self) -> bool: ...
 
+    def holds_others(self) -> bool:
+        """Whether there is anything that does not come from this source: a caller's records, or imported projects."""
+
     def revisions(self) -> Mapping[str, str]:
         """Per corpus of this view, the revision of its last complete build."""
 
@@ -150,10 +157,16 @@ class IndexState(Protocol):
         """Whether artifacts were stored since a build of any view was last complete."""
 
     def progress(self, space: Space, where: Filter = EVERYTHING) -> tuple[int, int]:
-        """Chunks of this view with a vector in that space, and all chunks of this view."""
+        """Chunks of this view with a vector in that space, or refused by its embedder, and all chunks of this view."""
+
+    def refused(self, space: Space, where: Filter = EVERYTHING) -> Sequence[rows.RefusedChunk]:
+        """Chunks of this view that the embedder of that space refused, those first that were not tried for longest."""
 
     def skipped(self) -> Sequence[Skipped]:
         """What this view's last build left out."""
+
+    def cut_by_lines(self) -> Sequence[CutByLines]:
+        """Artifacts of this view that are stored without their structure, in path order."""
 
     def members(self, builder: str | None = None) -> Sequence[rows.Member]:
         """What the last build of a corpus, or of each of them, put into this view."""
@@ -193,6 +206,9 @@ class ChunkIndex(IndexState, Protocol):
 
     def passages(self, ids: Sequence[int], where: Filter) -> Mapping[int, rows.Passage]:
         """Chunks by id; ids that are gone are missing."""
+
+    def damaged(self, ids: Sequence[int], with_vectors: bool) -> frozenset[int]:
+        """Those chunks that do not hold what was written: the passage, or also its vector in the searched space."""
 
 
 class Inventory(IndexState, Protocol):
@@ -254,7 +270,7 @@ class ChunkWriter(IndexState, Protocol):
         """Returns how many of them were there."""
 
     def pending(self, space: Space, where: Filter = EVERYTHING) -> Sequence[rows.Digested]:
-        """Distinct passages of this view that have no vector in that space, in index order."""
+        """Distinct passages of this view without a vector in that space that were not refused, in index order."""
 
     def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
         """Which of these digests have a vector in that space already."""
@@ -266,6 +282,9 @@ class ChunkWriter(IndexState, Protocol):
 
         For a completion, in the same transaction, do what :meth:`finish` does.
         """
+
+    def refuse(self, space: Space, reasons: Mapping[bytes, str]) -> None:
+        """Remember by digest that the embedder of that space cannot embed passages now, and why."""
 
     def copy_in(
         self, project: str, entries: Sequence[rows.Entry], space: Space, digests: Sequence[bytes], vectors: Matrix

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from outcrop.core.model import Hit, Mode, Ref, Skipped
 
@@ -20,6 +21,23 @@ class CollectionStatus:
     characters: int
     bytes: int  # Text and vectors
     kinds: Mapping[str, int]  # Chunks per kind
+
+
+@dataclass(frozen=True, slots=True)
+class CutByLines:
+    """An artifact that is indexed without its structure, and why that could not be read."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WordsOnly:
+    """A passage that the embedder cannot embed: it is found by its words, not by its meaning."""
+
+    path: str  # Where it has none, the artifact's hash
+    lines: tuple[int, int]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +58,8 @@ class BuildReport:
     complete: bool
     shared: int = 0  # Transfer blobs that were written for other copies of the repository
     withdrawn: int = 0
+    cut_by_lines: tuple[CutByLines, ...] = ()
+    words_only: tuple[WordsOnly, ...] = ()  # Of all that the build covers, also what was refused before
     commits: int = 0  # How many of the artifacts are commits
     history: str = ""  # Why these are fewer than were asked for; empty where they are not
 
@@ -56,6 +76,42 @@ class ImportReport:
     missing: int  # Chunks that no blob has a vector for; the next build embeds them
     stale: int  # Blobs of artifacts that are not in the source
     refused: tuple[Skipped, ...]  # Blobs that cannot be used, and why
+    seconds: float
+
+
+class DamageSort(StrEnum):
+    """What of an index is damaged."""
+
+    DATABASE = "database"
+    TEXT = "text"
+    VECTOR = "vector"
+    MEMBERSHIP = "membership"
+    KEYWORDS = "keywords"
+    BLOB = "blob"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One thing that is not as it was stored."""
+
+    sort: DamageSort
+    where: str  # A path with a line, a hash, the name of a table or a blob; empty for the whole
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What a check of an index found. Its first fields say how much it looked at."""
+
+    store: str
+    passages: int
+    vectors: int
+    blobs: int
+    damage: tuple[Damage, ...]  # What was found
+    left: tuple[Damage, ...]  # What of it is still there after the repair; all of it without one
+    repaired: bool  # Whether a repair was asked for and made
+    embedded: int  # Passages that the repair embedded again
+    lost: tuple[str, ...]  # Records of callers that the repair removed, since only the caller has their text
     seconds: float
 
 
@@ -105,6 +161,7 @@ class UpsertReport:
     characters: int
     cut: int
     seconds: float
+    words_only: tuple[WordsOnly, ...] = ()  # Of all records of the corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +185,7 @@ class Plan:
     space: str
     address: str | None  # Where the text would go; None when it stays on this machine
     skipped: tuple[Skipped, ...]
+    cut_by_lines: tuple[CutByLines, ...] = ()
     commits: int = 0  # How many of the artifacts are commits
     history: str = ""  # Why these are fewer than were asked for; empty where they are not
 
@@ -206,7 +264,7 @@ class Status:
     revision: str | None  # What the index is current to, None when it was never completed
     current: str  # What the source is at now
     stale: bool
-    complete: float  # Share of chunks that have a vector in the space that is searched, 0 to 1
+    complete: float  # Share of chunks that the space that is searched is done with, 0 to 1
     writer: bool  # Whether another process is building right now
     space: str | None  # The space that search scans, None without an index; ``embedder`` is the configured one
     embedder: str
@@ -216,6 +274,11 @@ class Status:
     skipped: tuple[Skipped, ...]
     watcher: Watcher | None = None
     projects: tuple[ProjectStatus, ...] = ()  # What was imported from peers, which were not asked
+    cut_by_lines: tuple[CutByLines, ...] = ()
+    words_only: tuple[WordsOnly, ...] = ()
+    behind: tuple[str, ...] = ()  # The corpora that are not up to date, where that is known
+    update: str = "outcrop index"  # The commands that bring them up to date
+    missing: tuple[str, ...] = ()  # Corpora that are expected here and have no complete build
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outcrop.core.model import Chunk, FileState, Kind, MediaNote, Part, RecordNote, Ref, Skipped, SkipReason, Space
-
-# Builder of commits, which are in the corpus ``docs``: they change only with the revision, so that a build at the same
-# revision leaves them as they are. No corpus can have this name.
-COMMITS = "@commits"
-
-# The builders of the two corpora that every index has; they are built together.
-DEFAULT_BUILDERS = ("code", "docs", COMMITS)
+from outcrop.core.names import COMMITS as COMMITS
+from outcrop.core.names import DEFAULT_BUILDERS as DEFAULT_BUILDERS
 
 # Builder of what came from peers: no build prunes it, and no corpus can have this name.
 IMPORTED = "@"
@@ -51,6 +46,14 @@ class Digested:
     chunk: Chunk
     digest: bytes
     is_commit: bool = field(default=False, kw_only=True)  # Only its beginning, the message, is meant to be embedded
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedChunk(Digested):
+    """A chunk that the embedder cannot embed, so that only its words are found."""
+
+    path: str  # Where it has none, the artifact's hash
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from outcrop.config.settings import Settings
+from outcrop.core.parallel import map_threaded, usable_cpus
 from outcrop.core.protocols import Vector, override
 from outcrop.embedders import model_folder
 from outcrop.embedders.base import InProcessEmbedder
 from outcrop.embedders.known_models import plan_from_profile
 from outcrop.embedders.local.session import Session
-from outcrop.embedders.parallel import map_threaded, usable_cpus
 from outcrop.embedders.truncate import sanitize
 from outcrop.errors import BadConfig, EmbedderUnavailable
 from outcrop.text.tokenizer import VOCAB_SHA256, encode

@@ -13,7 +13,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from outcrop.chunking.definitions import lines_of, parts_of
+from outcrop.chunking.definitions import parts_of
+from outcrop.chunking.workers.pool import lines_of
 from outcrop.core.rows import ArtifactKey, PassageRef
 
 FEWEST_HASH_CHARACTERS = 7

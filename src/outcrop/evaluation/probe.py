@@ -14,7 +14,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from outcrop import chunking
+from outcrop.chunking.workers import pool
+from outcrop.chunking.workers.pool import Text
 from outcrop.core.model import Answer, Artifact, Chunk, FileState, Hit, Kind, Listing, Mode, Ref
 from outcrop.core.protocols import Embedder, Source, VectorStore, override
 from outcrop.errors import EmbedderError, OutcropError, UsageError
@@ -103,7 +104,10 @@ def load_task(notebook: Path | None = None, question: str | None = None, expecte
 
 def probe(task: Task, candidates: Sequence[Candidate], make_store: Callable[[], VectorStore]) -> Probe:
     """Let every candidate answer the task, in a store that is forgotten when it is closed."""
-    cells = chunking.chunk(task.notebook, PATH, Kind.CODE)
+    cut = pool.cut(Text(task.notebook, PATH, Kind.CODE))
+    if cut.error is not None:
+        raise cut.error
+    cells = cut.chunks
     cell = _expected_cell(task, cells)
     source = _OneNotebook(task.notebook)
     columns: list[Column] = []

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from outcrop import chunking
-from outcrop.core.model import CommitListing, Filter, Kind, Skipped
-from outcrop.core.protocols import ChunkWriter, Embedder, Matrix, Publisher, Source
-from outcrop.core.reports import BuildReport, Plan, Progress
-from outcrop.core.rows import COMMITS, BuildOutcome, Completion, StoredArtifact, TransferCounts
+from outcrop.core.model import EVERYTHING, CommitListing, Filter, Kind, Skipped, Space
+from outcrop.core.protocols import ChunkWriter, Embedder, IndexState, Matrix, Publisher, Source
+from outcrop.core.reports import BuildReport, Plan, Progress, WordsOnly
+from outcrop.core.rows import COMMITS, BuildOutcome, Completion, Digested, StoredArtifact, TransferCounts
+from outcrop.embedders.base import InProcessEmbedder
 from outcrop.embedders.http.consent import announce
 from outcrop.errors import EmbedderError
-from outcrop.indexing import ingest
+from outcrop.indexing import ingest, refusals
 from outcrop.indexing.ingest import WHOLE, Cutter, Report
+from outcrop.indexing.refusals import Embedding
 from outcrop.indexing.scope import Scope
 from outcrop.text import tokenizer
 
@@ -35,6 +39,9 @@ FLUSH_SECONDS = 60.0
 
 # Vectors of one transaction: more would lock a Fossil repository for longer than a fifth of a second.
 FLUSH_TEXTS = 10_000
+
+# Passages that the embedder refused before and a build tries again, each by one request.
+TRIED_AGAIN = 16
 
 # Least time between two progress reports of one phase.
 REPORT_SECONDS = 0.1
@@ -56,10 +63,13 @@ def build(
     progress: Report | None = None,
     publisher: Publisher | None = None,
     scope: Scope = WHOLE,
+    *,
+    keeps: bool = True,
 ) -> BuildReport:
     """Update this view of the store, or one corpus of it, from its source, and search the embedder's space from now on.
 
-    ``progress`` is called at most ten times a second. A publisher is only for a build of everything.
+    ``progress`` is called at most ten times a second. A publisher is only for a build of everything. ``keeps`` says
+    whether what is done stays when the build fails.
     """
     started = time.perf_counter()
     report = _throttled(progress or (lambda _: None))
@@ -67,11 +77,13 @@ def build(
     with store.writing():
         before = None if store.interrupted() else store.built()
         hidden = 0 if publisher is None else publisher.withdraw_hidden()
-        done = ingest.ingest(source, store, space, report, Cutter(source.rules), scope)
+        cutter = Cutter(source.rules)
+        done = ingest.ingest(source, store, space, report, cutter, scope, lambda: _load_early(embedder))
         revision = done.listing.revision
         hashes = {ref.hash for ref in done.placed}
         try:
-            counts = embed_pending(store, embedder, report, scope.filter, Completion(revision, scope.builders))
+            completion = Completion(revision, scope.builders)
+            counts = embed_pending(store, embedder, report, scope.filter, completion, keeps=keeps)
         except EmbedderError:
             if publisher is not None:
                 # What is withdrawn must not stay public because a model failed.
@@ -97,9 +109,24 @@ def build(
         complete=embedded == chunks,
         shared=moved.added,
         withdrawn=hidden + moved.removed,
+        cut_by_lines=tuple(done.cut_by_lines),
+        words_only=words_only(store, space, scope.filter),
         commits=len({ref.hash for ref in done.placed if ref.kind is Kind.COMMIT}),
         history=done.history,
     )
+
+
+def _load_early(embedder: Embedder) -> None:
+    if isinstance(embedder, InProcessEmbedder):
+        # What is wrong with a model is said when passages are stored and it is needed.
+        with suppress(EmbedderError):
+            embedder.load()
+
+
+def words_only(store: IndexState, space: Space, where: Filter = EVERYTHING) -> tuple[WordsOnly, ...]:
+    refused = store.refused(space, where)
+    found = [WordsOnly(item.path, (item.chunk.first_line, item.chunk.last_line), item.reason) for item in refused]
+    return tuple(sorted(found, key=lambda item: (item.path, item.lines)))
 
 
 def plan(source: Source, store: ChunkWriter, embedder: Embedder, scope: Scope = WHOLE) -> Plan:
@@ -117,8 +144,7 @@ def plan(source: Source, store: ChunkWriter, embedder: Embedder, scope: Scope = 
     fresh: dict[str, StoredArtifact] = {}
     lengths: dict[bytes, int] = {}
     skipped, new = [*left_out, *scope.unlisted(refs, left_out)], 0
-    for ref, outcome in zip(outdated, source.read(outdated), strict=True):
-        entry = cutter.entry(ref, outcome)
+    for ref, entry in cutter.entries(outdated, source.read(outdated)):
         if isinstance(entry, Skipped):
             skipped.append(entry)
         elif entry.skip is not None:
@@ -136,7 +162,8 @@ def plan(source: Source, store: ChunkWriter, embedder: Embedder, scope: Scope = 
         lengths |= {
             item.digest: len(chunking.passage(item.chunk)) for item in store.pending(embedder.space, scope.filter)
         }
-    skipped += ingest.refused(refs, {key: one for key, one in known.items() if key not in again} | fresh, scope)
+    there = {key: one for key, one in known.items() if key not in again} | fresh
+    skipped += ingest.refused(refs, there, scope)
     refused = {item.path for item in skipped}
     artifacts = tuple(ref for ref in refs if (ref.path or ref.hash) not in refused)
     return Plan(
@@ -147,6 +174,7 @@ def plan(source: Source, store: ChunkWriter, embedder: Embedder, scope: Scope = 
         space=embedder.space.id,
         address=embedder.address,
         skipped=tuple(sorted(skipped, key=lambda item: item.path)),
+        cut_by_lines=tuple(ingest.cut_by_lines(artifacts, there)),
         commits=sum(ref.kind is Kind.COMMIT for ref in artifacts),
         history=history.note,
     )
@@ -158,15 +186,35 @@ def embed_pending(
     report: Report,
     wanted: Filter,
     completion: Completion | None = None,
+    *,
+    keeps: bool = True,
 ) -> EmbeddingCounts:
-    """Embed passages that have no vector, then store what that completes; what came before an error is kept."""
+    """Embed passages that have no vector, then store what that completes; what came before an error is kept.
+
+    A passage that the embedder refuses is left to keyword search, and tried again once in each later call.
+    """
     counts = EmbeddingCounts()
+    again = store.refused(embedder.space, wanted)[:TRIED_AGAIN]
     pending = store.pending(embedder.space, wanted)
     announce(embedder, len(pending), sum(len(chunking.passage(item.chunk)) for item in pending))
     digests: list[bytes] = []
     vectors: list[Matrix] = []
+    reasons: dict[bytes, str] = {}
+
+    def keep(batch: Sequence[Digested], result: Embedding) -> None:
+        vectors.extend(result.vectors)
+        digests.extend(batch[at].digest for at in result.embedded)
+        reasons.update((batch[at].digest, reason) for at, reason in result.refused.items())
+        for item in (batch[at] for at in result.embedded):
+            text = chunking.passage(item.chunk)
+            counts.embedded += 1
+            counts.characters += len(text)
+            counts.cut += not item.is_commit and tokenizer.count(text) + tokenizer.FRAME > embedder.max_tokens
 
     def flush(completion: Completion | None = None) -> None:
+        if reasons:
+            store.refuse(embedder.space, reasons)
+            reasons.clear()
         if digests:
             store.add_vectors(embedder.space, digests, np.concatenate(vectors), completion)
             digests.clear()
@@ -184,26 +232,22 @@ def embed_pending(
             batch = pending[start : start + step]
             texts = [chunking.passage(item.chunk) for item in batch]
             begun = time.monotonic()
-            vectors.append(embedder.embed_passages(texts))
+            result = refusals.embed(embedder, texts)
             pace = len(texts) / max(time.monotonic() - begun, 1e-6)
             step = min(EMBED_TEXTS, max(MIN_TEXTS, int(pace * EMBED_SECONDS)))
             start += len(texts)
-            digests.extend(item.digest for item in batch)
-            counts.embedded += len(texts)
-            counts.characters += sum(map(len, texts))
-            counts.cut += sum(
-                tokenizer.count(text) + tokenizer.FRAME > embedder.max_tokens
-                for item, text in zip(batch, texts, strict=True)
-                if not item.is_commit
-            )
+            keep(batch, result)
             if time.monotonic() - flushed > flush_after or len(digests) >= FLUSH_TEXTS:
                 flush()
                 flushed, flush_after = time.monotonic(), min(2 * flush_after, FLUSH_SECONDS)
         report(Progress("embedding", len(pending), len(pending), counts.characters))
+        if again:
+            keep(again, refusals.embed_again(embedder, [chunking.passage(item.chunk) for item in again]))
         flush(completion)
     except EmbedderError as error:
         if counts.embedded:
-            error.what += f" (after {counts.embedded:,} of {len(pending):,} passages, which are kept)"
+            outcome = "which are kept" if keeps else "which are dropped: the index is as it was"
+            error.what += f" (after {counts.embedded:,} of {len(pending):,} passages, {outcome})"
         raise
     finally:
         flush()

@@ -6,17 +6,21 @@ runs, and the next build continues one that was stopped by embedding what lacks 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from outcrop import chunking
+from outcrop.chunking.workers import pool
+from outcrop.chunking.workers.pool import Cut, Text
 from outcrop.core.batches import WRITE_CHUNKS
 from outcrop.core.model import (
     Artifact,
     Chunk,
     CommitListing,
     FileState,
+    Kind,
     Listing,
     MediaNote,
     Part,
@@ -26,14 +30,17 @@ from outcrop.core.model import (
     Space,
 )
 from outcrop.core.protocols import ChunkWriter, Historied, Source
-from outcrop.core.reports import Progress
+from outcrop.core.reports import CutByLines, Progress
 from outcrop.core.rows import COMMITS, Digested, Entry, Member, StoredArtifact, View
-from outcrop.errors import FormatError
 from outcrop.indexing.scope import Scope
 from outcrop.text import decoding
 
 # Text that is written at a time: large transactions in bounded memory.
 WRITE_CHARACTERS = 16_000_000
+
+# Seconds of cutting after which it is written too: texts that stop their parsers are remembered by a build that is
+# stopped.
+WRITE_SECONDS = 10.0
 
 # Reasons that hold for one build only: they do not depend on the bytes.
 TRANSIENT = frozenset({SkipReason.VANISHED, SkipReason.UNREADABLE})
@@ -57,6 +64,7 @@ class Ingested:
     listing: Listing
     placed: Sequence[Ref]  # The refs of what is indexed, as they were read
     skipped: Sequence[Skipped]
+    cut_by_lines: Sequence[CutByLines]
     added: frozenset[str]  # Hashes of artifacts that are new or were cut again
     reused: int  # New chunks whose vector was already there
     removed: int  # Artifacts that are gone from this build's corpora
@@ -81,22 +89,34 @@ class Cutter:
             return False
         return known.recipe == (self.recipe(ref) if known.skip is None else self._refusal(ref))
 
-    def entry(self, ref: Ref, outcome: Artifact | Skipped) -> Entry | Skipped:
-        """Cut one artifact that was read; ``Skipped`` where the reason is not to be stored."""
+    def entries(
+        self, refs: Sequence[Ref], outcomes: Iterable[Artifact | Skipped]
+    ) -> Generator[tuple[Ref, Entry | Skipped]]:
+        """Cut what was read for these refs; ``Skipped`` where the reason is not to be stored."""
+        read = zip(refs, outcomes, strict=True)
+        for (ref, outcome), cut in pool.cut_all((each, self._text(each[1])) for each in read):
+            yield ref, self._entry(ref, outcome, cut)
+
+    def _text(self, outcome: Artifact | Skipped) -> Text | None:
+        if isinstance(outcome, Skipped) or self.given(outcome) is not None:
+            return None
+        return Text(outcome.text, outcome.ref.path, outcome.ref.kind)
+
+    def _entry(self, ref: Ref, outcome: Artifact | Skipped, cut: Cut | None) -> Entry | Skipped:
         if isinstance(outcome, Artifact):
             ref = outcome.ref
-            try:
-                chunks = self.cut(outcome)
-            except FormatError as error:
-                return Entry(ref, self._refusal(ref), (), SkipReason.BROKEN, error.what)
-            cut = [Digested(chunk, digest(chunk)) for chunk in chunks]
-            return Entry(ref, self.recipe(ref), cut, media=_media(outcome))
+            cut = cut or Cut(self.given(outcome) or ())
+            if cut.error is not None:
+                return Entry(ref, self._refusal(ref), (), SkipReason.BROKEN, cut.error.what)
+            chunks = [Digested(chunk, chunking.digest(chunk)) for chunk in cut.chunks]
+            return Entry(ref, self.recipe(ref), chunks, detail=cut.by_lines, media=_media(outcome))
         if outcome.reason in TRANSIENT:
             return outcome
         return Entry(ref, self._refusal(ref), (), outcome.reason, outcome.detail)
 
-    def cut(self, artifact: Artifact) -> Sequence[Chunk]:
-        return chunking.chunk(artifact.text, artifact.ref.path, artifact.ref.kind)
+    def given(self, _artifact: Artifact) -> Sequence[Chunk] | None:
+        """The chunks of an artifact that is not cut here."""
+        return None
 
     def recipe(self, ref: Ref) -> str:
         """What decides whether an artifact is read and how it is cut: under another recipe it is cut again."""
@@ -108,12 +128,23 @@ class Cutter:
 
 
 def ingest(
-    source: Source, store: ChunkWriter, space: Space, report: Report, cutter: Cutter, scope: Scope = WHOLE
+    source: Source,
+    store: ChunkWriter,
+    space: Space,
+    report: Report,
+    cutter: Cutter,
+    scope: Scope = WHOLE,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Ingested:
-    """Make this view of the store hold and search what its source holds; the caller has the write lock."""
+    """Make this view of the store hold and search what its source holds; the caller has the write lock.
+
+    ``meanwhile`` is called when there is something to cut, which processes that only start will do.
+    """
     report(Progress("listing", 0, 0))
-    listing = source.artifacts(store.seen())
     known = dict(store.known())
+    if not known:
+        pool.prepare()
+    listing = source.artifacts(store.seen())
     refs, left_out = scope.choose(listing)
     builders = scope.builders
     history = CommitListing()
@@ -124,30 +155,36 @@ def ingest(
         history = commits_of(source, listing)
         refs = [*refs, *history.refs]
     outdated = cutter.outdated(refs, known)
+    if outdated:
+        if any(ref.kind is not Kind.COMMIT for ref in outdated):
+            pool.prepare()
+        meanwhile()
     batch: list[Entry] = []
     transient: list[Skipped] = []
     reread: dict[tuple[str, str | None], Ref] = {}
     added: set[str] = set()
     gathered = characters = reused = chunks = 0
-    for done, (ref, outcome) in enumerate(zip(outdated, source.read(outdated), strict=True), start=1):
-        if gathered >= WRITE_CHARACTERS or chunks >= WRITE_CHUNKS:
-            reused += store.write(batch, space).reused
-            batch, gathered, chunks = [], 0, 0
-        entry = cutter.entry(ref, outcome)
-        if isinstance(entry, Skipped):
-            transient.append(entry)
-        else:
-            if entry.ref.hash != ref.hash:
-                reread[ref.hash, ref.path] = entry.ref
-            known[entry.ref.hash] = known_of(entry)
-            if entry.skip is None and scope.takes(known[entry.ref.hash]):
-                added.add(entry.ref.hash)
-            size = sum(len(item.chunk.text) for item in entry.chunks)
-            batch.append(entry)
-            gathered += size
-            characters += size
-            chunks += len(entry.chunks)
-        report(Progress("chunking", done, len(outdated), characters))
+    written_at = time.monotonic()
+    with closing(cutter.entries(outdated, source.read(outdated))) as entries:
+        for done, (ref, entry) in enumerate(entries, start=1):
+            is_late = time.monotonic() - written_at > WRITE_SECONDS
+            if gathered >= WRITE_CHARACTERS or chunks >= WRITE_CHUNKS or (batch and is_late):
+                reused += store.write(batch, space).reused
+                batch, gathered, chunks, written_at = [], 0, 0, time.monotonic()
+            if isinstance(entry, Skipped):
+                transient.append(entry)
+            else:
+                if entry.ref.hash != ref.hash:
+                    reread[ref.hash, ref.path] = entry.ref
+                known[entry.ref.hash] = known_of(entry)
+                if entry.skip is None and scope.takes(known[entry.ref.hash]):
+                    added.add(entry.ref.hash)
+                size = sum(len(item.chunk.text) for item in entry.chunks)
+                batch.append(entry)
+                gathered += size
+                characters += size
+                chunks += len(entry.chunks)
+            report(Progress("chunking", done, len(outdated), characters))
     if reread or any(item.reason is SkipReason.VANISHED for item in transient):
         # What was read is not what was listed, and the source may go back to how it was listed: only another build can
         # tell the revision.
@@ -175,9 +212,10 @@ def ingest(
         there = {member.hash for member in before}
         removed = len(there - now)
         added |= {member.hash for member in members} - there
-    return Ingested(
-        listing, [*placed, *(kept or ())], skipped, frozenset(added), reused + written.reused, removed, history.note
-    )
+    placed = [*placed, *(kept or ())]
+    by_lines = cut_by_lines(placed, known)
+    reused += written.reused
+    return Ingested(listing, placed, skipped, by_lines, frozenset(added), reused, removed, history.note)
 
 
 def _kept_commits(
@@ -210,8 +248,8 @@ def store_some(source: Source, store: ChunkWriter, refs: Sequence[Ref], scopes: 
     """Read, cut and store just these artifacts; returns their members in the default corpora and in these scopes."""
     cutter = Cutter(source.rules)
     outdated = cutter.outdated(refs, {})
-    cut = {ref.hash: cutter.entry(ref, outcome) for ref, outcome in zip(outdated, source.read(outdated), strict=True)}
-    entries = {key: entry for key, entry in cut.items() if isinstance(entry, Entry) and entry.skip is None}
+    cut = cutter.entries(outdated, source.read(outdated))
+    entries = {ref.hash: entry for ref, entry in cut if isinstance(entry, Entry) and entry.skip is None}
     store.write(list(entries.values()))
     return [
         member
@@ -228,11 +266,6 @@ def _media(artifact: Artifact) -> MediaNote | None:
     return None if manifest is None or transcript is None else MediaNote(manifest.uri, transcript.path or "")
 
 
-def digest(chunk: Chunk) -> bytes:
-    """SHA-256 of the exact string that is embedded for a chunk."""
-    return hashlib.sha256(chunking.passage(chunk).encode("utf-8", "surrogatepass")).digest()
-
-
 def refused(refs: Iterable[Ref], known: Mapping[str, StoredArtifact], scope: Scope) -> Iterator[Skipped]:
     """What is left out for a stored reason, or because this build indexes no part of it."""
     for ref in refs:
@@ -244,6 +277,11 @@ def refused(refs: Iterable[Ref], known: Mapping[str, StoredArtifact], scope: Sco
         elif not scope.takes(stored):
             # Listed with its hash, it stays stored; otherwise it would be dropped and read again.
             yield Skipped(ref.path or ref.hash, SkipReason.EXCLUDED, ONLY_RAW, ref.hash)
+
+
+def cut_by_lines(refs: Iterable[Ref], known: Mapping[str, StoredArtifact]) -> list[CutByLines]:
+    stored = ((ref, known[ref.hash]) for ref in refs)
+    return [CutByLines(ref.path or ref.hash, each.detail) for ref, each in stored if each.detail]
 
 
 def known_of(entry: Entry) -> StoredArtifact:

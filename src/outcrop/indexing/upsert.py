@@ -10,13 +10,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from outcrop import chunking
+from outcrop.chunking import digest
+from outcrop.chunking.workers import pool
+from outcrop.chunking.workers.pool import Cut, Text
 from outcrop.core.model import Filter, Kind, Part, Record, Ref
 from outcrop.core.protocols import ChunkWriter, Embedder
 from outcrop.core.reports import UpsertReport
 from outcrop.core.rows import Digested, Entry, RecordEntry
 from outcrop.errors import UsageError
-from outcrop.indexing.build import embed_pending
-from outcrop.indexing.ingest import digest
+from outcrop.indexing.build import embed_pending, words_only
 
 # SQLite stores none.
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -25,7 +27,8 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 def upsert(records: Sequence[Record], corpus: str, store: ChunkWriter, embedder: Embedder) -> UpsertReport:
     """Of two records with the same id the last one counts. The embedder's space is searched from now on."""
     started = time.perf_counter()
-    entries = {record.id: _entry(record, place) for place, record in enumerate(records)}
+    texts = [(record, _text(record, place)) for place, record in enumerate(records)]
+    entries = {record.id: _entry(record, cut) for record, cut in pool.cut_all(texts) if cut is not None}
     with store.writing():
         done = store.upsert(corpus, list(entries.values()), embedder.space)
         # Records have no builder, so that no build removes them.
@@ -40,6 +43,7 @@ def upsert(records: Sequence[Record], corpus: str, store: ChunkWriter, embedder:
         characters=counts.characters,
         cut=counts.cut,
         seconds=time.perf_counter() - started,
+        words_only=words_only(store, embedder.space, wanted),
     )
 
 
@@ -50,7 +54,8 @@ def remove(ids: Collection[str], corpus: str, store: ChunkWriter) -> int:
         return store.remove_records(corpus, [each for each in ids if not _LONE_SURROGATE.search(each)])
 
 
-def _entry(record: Record, place: int) -> RecordEntry:
+def _text(record: Record, place: int) -> Text:
+    """What is cut of a record that is valid."""
     where = f"records[{place}]"
     if not record.id or "\0" in record.id:
         raise UsageError(f"{where}.id cannot be {record.id!r}", "It takes a text")
@@ -62,16 +67,25 @@ def _entry(record: Record, place: int) -> RecordEntry:
         if _LONE_SURROGATE.search(getattr(record, name) or ""):
             raise UsageError(f"{where}.{name} holds half a surrogate pair, which is no character", "It takes Unicode")
     try:
-        metadata = json.dumps(record.metadata, ensure_ascii=False, sort_keys=True, allow_nan=False)
+        _json(record)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{where}.metadata is not JSON ({error})", "It takes an object of plain values") from None
-    # JSON has an escape for a lone surrogate.
-    metadata = metadata.encode("utf-8", "backslashreplace").decode()
-    # A file that begins with a zero byte is no text, so no artifact of a source has this hash.
-    key = hashlib.sha3_256(f"\0{record.id}\0{record.text}".encode("utf-8", "surrogatepass")).hexdigest()
     # A record is one text, whatever its path ends in.
     path = None if chunking.format_of(record.path, record.kind) == "notebook" else record.path
-    chunks = [replace(each, part=Part.WHOLE, seconds=None) for each in chunking.chunk(record.text, path, record.kind)]
+    return Text(record.text, path, record.kind)
+
+
+def _entry(record: Record, cut: Cut) -> RecordEntry:
+    # JSON has an escape for a lone surrogate.
+    metadata = _json(record).encode("utf-8", "backslashreplace").decode()
+    # A file that begins with a zero byte is no text, so no artifact of a source has this hash.
+    key = hashlib.sha3_256(f"\0{record.id}\0{record.text}".encode("utf-8", "surrogatepass")).hexdigest()
+    chunks = [replace(each, part=Part.WHOLE, seconds=None) for each in cut.chunks]
     recipe = f"{chunking.VERSION}/record/{record.kind}/{record.path or ''}"
-    entry = Entry(Ref(key, record.kind, record.path, key), recipe, [Digested(each, digest(each)) for each in chunks])
+    ref = Ref(key, record.kind, record.path, key)
+    entry = Entry(ref, recipe, [Digested(each, digest(each)) for each in chunks], detail=cut.by_lines)
     return RecordEntry(record.id, record.project, metadata, entry)
+
+
+def _json(record: Record) -> str:
+    return json.dumps(record.metadata, ensure_ascii=False, sort_keys=True, allow_nan=False)

@@ -12,6 +12,7 @@ from outcrop.core.model import Artifact, Kind, Manifest, Skipped, SkipReason
 from outcrop.errors import ManifestError, UsageError
 from outcrop.text import decoding, manifest
 from outcrop.text import transcripts as transcript
+from outcrop.text.files import read_regular
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def find(index: Index, path: str) -> Manifest:
             return outcome.manifest
     for place in (index.source.root / path, Path(path)):
         if place.is_file():
-            text = decoding.decode(place.read_bytes(), place.name, by_hand=True)
+            text = decoding.decode(read_regular(place, 4 * manifest.LARGEST), place.name, by_hand=True)
             one = None if isinstance(text, SkipReason) else manifest.parse_manifest(text)
             if one is None:
                 raise ManifestError(f"{path} is not a media manifest", "See docs/media.md for what one holds")

@@ -12,9 +12,11 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
-from outcrop import chunking
+from outcrop.chunking.workers import pool
+from outcrop.chunking.workers.pool import Text
 from outcrop.core.model import Chunk, Kind, Ref, Skipped, SkipReason
 from outcrop.projects.python_env import Package, modules_of
 from outcrop.projects.python_modules import (
@@ -28,6 +30,7 @@ from outcrop.projects.python_modules import (
     parse,
 )
 from outcrop.projects.python_newdocs import AddedDoc, read_notes
+from outcrop.text.files import read_regular
 
 # Raised whenever other names are found, or the same are cut otherwise.
 VERSION = 1
@@ -90,7 +93,16 @@ def read_api(package: Package, report: Callable[[int, int], None] = lambda done,
             (stubs if path.endswith(".pyi") else modules)[name] = module
     pieces = _Names(modules, stubs).pieces()
     there = {module.path: module for module in (*modules.values(), *stubs.values())}
-    files = [_file(there[path], hashes[path], some) for path, some in sorted(pieces.items())]
+    described = [
+        (path, piece, _text(there[path], piece))
+        for path, some in sorted(pieces.items())
+        for piece in sorted(some, key=lambda each: (each.first, each.name))
+    ]
+    cuts = pool.cut_all(((path, piece), Text(text, None, Kind.DOC)) for path, piece, text in described)
+    files = [
+        _file(path, hashes[path], [(piece, cut.chunks) for (_, piece), cut in some if cut is not None])
+        for path, some in groupby(cuts, key=lambda each: each[0][0])
+    ]
     return PublicNames(tuple(file for file in files if file.chunks), tuple(skipped))
 
 
@@ -110,7 +122,7 @@ def _read(place: Path, name: str, path: str) -> tuple[Module, str] | Skipped:
     try:
         if place.stat().st_size > MAX_BYTES:
             return Skipped(path, SkipReason.OVERSIZE)
-        data = place.read_bytes()
+        data = read_regular(place, MAX_BYTES)
     except OSError as error:
         return Skipped(path, SkipReason.UNREADABLE, error.strerror or str(error))
     try:
@@ -119,19 +131,22 @@ def _read(place: Path, name: str, path: str) -> tuple[Module, str] | Skipped:
         return Skipped(path, SkipReason.BROKEN, f"not Python that is understood here ({error})")
 
 
-def _file(module: Module, content_hash: str, pieces: Sequence[_Piece]) -> ApiFile:
+def _text(module: Module, piece: _Piece) -> str:
+    return textwrap.dedent("\n".join(module.lines[piece.first - 1 : piece.last]))
+
+
+def _file(path: str, content_hash: str, pieces: Sequence[tuple[_Piece, Sequence[Chunk]]]) -> ApiFile:
     chunks: list[Chunk] = []
     digest_of_names = hashlib.sha256(f"{VERSION}".encode())
-    for piece in sorted(pieces, key=lambda each: (each.first, each.name)):
-        text = textwrap.dedent("\n".join(module.lines[piece.first - 1 : piece.last]))
-        for cut in chunking.chunk(text, None, Kind.DOC):
+    for piece, some in pieces:
+        for cut in some:
             above = piece.first - 1
             lines = cut.first_line + above, cut.last_line + above
             chunks.append(
                 replace(cut, seq=len(chunks), first_line=lines[0], last_line=lines[1], name=piece.name, start=0, end=0)
             )
             digest_of_names.update(f"{piece.name}\0{lines}\0{cut.text}\0".encode("utf-8", "surrogatepass"))
-    return ApiFile(Ref(content_hash, Kind.API, module.path, digest_of_names.hexdigest()), tuple(chunks))
+    return ApiFile(Ref(content_hash, Kind.API, path, digest_of_names.hexdigest()), tuple(chunks))
 
 
 class _Names:

@@ -18,6 +18,7 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from outcrop.errors import SourceError, UsageError
+from outcrop.text.files import read_regular
 
 # The name of the standard library among packages.
 STDLIB = "stdlib"
@@ -130,7 +131,7 @@ def _environment(folder: Path) -> Interpreter:
 
 def _settings(path: Path) -> dict[str, str]:
     try:
-        lines = path.read_text("utf-8", "replace").splitlines()
+        lines = read_regular(path).decode("utf-8", "replace").splitlines()
     except OSError as error:
         raise SourceError(f"{path} cannot be read ({error.strerror})", "Name a python program") from error
     pairs = (line.partition("=") for line in lines if "=" in line)

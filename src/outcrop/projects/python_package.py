@@ -8,12 +8,13 @@ from pathlib import Path
 
 from outcrop import chunking
 from outcrop.app.index import Index
+from outcrop.chunking import digest
 from outcrop.core.model import Filter, Kind, Part, Skipped
 from outcrop.core.reports import Progress
 from outcrop.core.rows import IMPORTED, Digested, Entry, Member, Project, StoredArtifact
 from outcrop.errors import SourceError
 from outcrop.indexing.build import embed_pending
-from outcrop.indexing.ingest import Report, digest
+from outcrop.indexing.ingest import Report
 from outcrop.indexing.scope import corpus_of
 from outcrop.projects import copy, python_api, python_env
 from outcrop.projects.copy import ImportCounts, Material, Read

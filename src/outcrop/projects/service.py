@@ -49,6 +49,7 @@ def import_project(
         kind: What all of it, its commits left out, counts as here; None for what it counts as there.
         paths: Only paths that match one of these patterns, written as in a .gitignore.
     """
+    index.require_settings()
     if name is not None:
         check_project(name)
     if kind is Kind.COMMIT:
@@ -72,6 +73,7 @@ def import_package(
         name: None for its name and version, ``numpy-2.4``.
         executable: The interpreter whose packages are meant; see ``python_env.find_interpreter``.
     """
+    index.require_settings()
     found = python_package.find(index, package, executable)
     called = check_project(name) if name is not None else found.package.slug
     return _import_package(index, found, called, "", progress or (lambda _: None))
@@ -79,6 +81,7 @@ def import_package(
 
 def refresh(index: Index, name: str, *, progress: Report | None = None) -> ProjectReport:
     """Read a project's peer again; only what changed is read."""
+    index.require_settings()
     project = project_named(index, name)
     report = progress or (lambda _: None)
     if project.type == PYTHON:
@@ -98,6 +101,7 @@ def refresh(index: Index, name: str, *, progress: Report | None = None) -> Proje
 
 def remove(index: Index, name: str) -> int:
     """Take a project out of the index, and give the room back. Returns bytes freed on disk."""
+    index.require_settings()
     project_named(index, name)
     before = index.store.size()
     with index.store.writing():

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from outcrop.core.model import Answer, Copy, Filter, Kind, Mode, Space, Stale
 from outcrop.core.protocols import ChunkIndex, Embedder, Source, Vector
 from outcrop.core.rows import Passage, ScoredChunk, State
-from outcrop.errors import BadEmbedding, EmbedderError, IndexMissing, SpaceMismatch, StoreError
+from outcrop.errors import BadEmbedding, EmbedderError, IndexMissing, SpaceMismatch, StoreDamaged, StoreError
 from outcrop.search import ranking, spelling
 from outcrop.search.hits import make_hit
 from outcrop.search.near_duplicates import dedupe
@@ -32,8 +32,18 @@ MAX_DEFINITIONS = 20
 # Keyword candidates without a vector that are embedded at once while a first build runs: under half a second.
 MAX_EMBEDDED_NOW = 48
 
+# What to do about damage that a search meets.
+REPAIR = "Run: outcrop check --repair"
+
+# As ``ChunkIndex.damaged``.
+FindDamaged = Callable[[Sequence[int], bool], frozenset[int]]
+
 # Keyword search over the source's files, for when there is no index, or one that cannot be used and why.
 Fallback = Callable[[Query, str | None], Answer]
+
+
+def _none_damaged(_: Sequence[int], __: bool) -> frozenset[int]:
+    return frozenset()
 
 
 def search(query: Query, index: ChunkIndex, source: Source, embedder: Embedder, fallback: Fallback) -> Answer:
@@ -82,10 +92,17 @@ def _from_index(query: Query, index: ChunkIndex, source: Source, embedder: Embed
         now = index.state()
         if vector is not None and (now is None or now.space != embedder.space):
             vector, reason = None, "the index changed to another space meanwhile"
-        found = _find(query, vector, index, embedder.space, where)
+        try:
+            found = _find(query, vector, index, embedder.space, where)
+        except StoreDamaged as error:
+            if vector is None:
+                raise
+            # The vectors cannot be compared; the words still answer.
+            vector, reason = None, str(error)
+            found = _find(query, None, index, embedder.space, where)
     passages = without_withheld(source, found.passages)
     if vector is None:
-        answer = keyword_answer(query, passages, found.by_words, reason, staleness.result())
+        answer = keyword_answer(query, passages, found.by_words, reason, staleness.result(), index.damaged)
         return replace(answer, corrected=fixes)
     scores = dict(found.products)
     if found.percent is not None:
@@ -108,6 +125,7 @@ def _from_index(query: Query, index: ChunkIndex, source: Source, embedder: Embed
         stale=staleness.result(),
         space=embedder.space,
         fixes=fixes,
+        find_damaged=index.damaged,
     )
 
 
@@ -182,6 +200,7 @@ def keyword_answer(
     found: Sequence[ScoredChunk],
     reason: str | None,
     stale: Stale | None,
+    find_damaged: FindDamaged = _none_damaged,
 ) -> Answer:
     """Hits by words alone, scored against the best of them."""
     if query.min_score is not None:
@@ -191,7 +210,12 @@ def keyword_answer(
     best = ranked[0].points if ranked else 1.0
     scores = {item.id: item.points / best if best > 0 else 1.0 for item in ranked}
     modes = dict.fromkeys(scores, Mode.KEYWORD)
-    return _answer(replace(query, min_score=None), passages, ranked, scores, modes, reason=reason, stale=stale)
+    return _answer(
+        *(replace(query, min_score=None), passages, ranked, scores, modes),
+        reason=reason,
+        stale=stale,
+        find_damaged=find_damaged,
+    )
 
 
 def _modes(nearest: Sequence[ScoredChunk], by_words: Sequence[ScoredChunk]) -> Mapping[int, Mode]:
@@ -208,7 +232,11 @@ def _embed_now(embedder: Embedder, vector: Vector, passages: Sequence[Passage]) 
     # Imported here: only an unfinished index needs it, and every other search should start without it.
     from outcrop import chunking
 
-    products = embedder.embed_passages([chunking.passage(passage.chunk) for passage in passages]) @ vector
+    try:
+        products = embedder.embed_passages([chunking.passage(passage.chunk) for passage in passages]) @ vector
+    except EmbedderError:
+        # They are ranked by their words, as before they have a vector.
+        return {}
     return {passage.id: float(product) for passage, product in zip(passages, products, strict=True)}
 
 
@@ -223,15 +251,26 @@ def _answer(
     stale: Stale | None,
     space: Space | None = None,
     fixes: Mapping[str, str] | None = None,
+    find_damaged: FindDamaged,
 ) -> Answer:
     """The best of a ranking as an answer; one without a space is a keyword answer."""
     floor = query.min_score
     chosen = [item for item in ranked if item.id in passages and (floor is None or scores.get(item.id, 0.0) >= floor)]
-    if query.mode is Mode.SEMANTIC:
-        # The order of the scores is what was asked for.
-        best: list[tuple[Ranked, tuple[Copy, ...]]] = [(item, ()) for item in chosen[: query.k]]
-    else:
-        best = dedupe(chosen, passages, query.k)
+    left_out = 0
+    while True:
+        if query.mode is Mode.SEMANTIC:
+            # The order of the scores is what was asked for.
+            best: list[tuple[Ranked, tuple[Copy, ...]]] = [(item, ()) for item in chosen[: query.k]]
+        else:
+            best = dedupe(chosen, passages, query.k)
+        damaged = find_damaged([item.id for item, _ in best], space is not None)
+        if not damaged:
+            break
+        left_out += len(damaged)
+        chosen = [item for item in chosen if item.id not in damaged]
+    if left_out:
+        what = f"{left_out} damaged {'passage was' if left_out == 1 else 'passages were'} left out of the answer"
+        reason = f"{reason}; {what}. {REPAIR}" if reason else f"{what}. {REPAIR}"
     hits = tuple(
         make_hit(
             passages[item.id],

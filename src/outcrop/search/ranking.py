@@ -159,7 +159,9 @@ def _add_similarity(query: Query, candidates: Sequence[ScoredPassage], points_of
         if candidate.dense is not None and best > 0:
             points.add(share * max(0.0, candidate.dense / best), "meaning")
         if candidate.keyword is not None and most > 0:
-            points.add((1 - share) * candidate.keyword / most, "words")
+            # Among passages with vectors, the words of one without speak for its meaning too.
+            by_words = 1.0 if candidate.dense is None and best > 0 else 1 - share
+            points.add(by_words * candidate.keyword / most, "words")
 
 
 def _add_file_support(candidates: Sequence[ScoredPassage], points_of: Mapping[int, _Points]) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol, TypeVar
 
 from outcrop.core.model import Stale
-from outcrop.core.protocols import IndexState, Source, Withholding
+from outcrop.core.names import COMMITS, DEFAULT_BUILDERS
+from outcrop.core.protocols import Historied, IndexState, Source, Withholding
 from outcrop.errors import OutcropError
 
 
@@ -27,16 +28,48 @@ class Indexed(Protocol):
 T = TypeVar("T", bound=Indexed)
 
 
-def compare(revisions: Mapping[str, str | None], current: str, *, has_members: bool = True) -> Stale | None:
-    """The revision of the first build that is behind the source, None where no build is.
+def expected_builders(source: Source) -> tuple[str, ...]:
+    """The builders of the two usual corpora, without that of commits where the source has none to index."""
+    has_history = isinstance(source, Historied) and source.has_history
+    return tuple(builder for builder in DEFAULT_BUILDERS if has_history or builder != COMMITS)
 
-    Args:
-        has_members: Whether any build put anything in. Records alone have no source, so they are never stale.
+
+def expected_revisions(index: IndexState, source: Source) -> Mapping[str, str | None]:
+    """Per builder of a view, the revision of its last complete build; None for each of the usual ones without one.
+
+    An index of records, imported projects or custom corpora alone is not expected to hold the usual ones.
     """
-    behind = [revision for revision in revisions.values() if revision != current]
-    if behind or (has_members and not revisions):
-        return Stale(behind[0] if behind else None, current)
-    return None
+    built = index.revisions()
+    is_special = built.keys().isdisjoint(DEFAULT_BUILDERS) if built else _holds_others_alone(index)
+    return built if is_special else {**dict.fromkeys(expected_builders(source)), **built}
+
+
+def _holds_others_alone(index: IndexState) -> bool:
+    return index.holds_others() and not index.has_members()
+
+
+def missing(revisions: Mapping[str, str | None]) -> tuple[str, ...]:
+    """The corpora without a build. An index of an older version has no commits yet: it is behind, and misses none."""
+    return tuple(name for name, revision in revisions.items() if revision is None and name != COMMITS)
+
+
+def compare(revisions: Mapping[str, str | None], current: str) -> Stale | None:
+    """What is behind the source, with the revision of the first such build; None where no build is."""
+    behind = {name: revision for name, revision in revisions.items() if revision != current}
+    return Stale(next(iter(behind.values())), current, corpora_of(behind)) if behind else None
+
+
+def corpora_of(builders: Iterable[str]) -> tuple[str, ...]:
+    """The corpora that builders are known by: commits are in ``docs``."""
+    return tuple(dict.fromkeys("docs" if builder == COMMITS else builder for builder in builders))
+
+
+def update_commands(behind: Iterable[str], listed: Collection[str]) -> str:
+    """What brings these corpora up to date; ``listed`` are the custom ones whose paths the settings name."""
+    names = list(behind)
+    unlisted = [name for name in names if name not in DEFAULT_BUILDERS and name not in listed]
+    commands = [] if unlisted and len(unlisted) == len(names) else ["outcrop index"]
+    return "; ".join([*commands, *(f"outcrop index --corpus {name} PATH..." for name in unlisted)])
 
 
 def visible(source: Source, items: Iterable[T]) -> list[T]:
@@ -52,8 +85,7 @@ class StalenessCheck:
     """Finds out, in the background, whether the source changed since the index was built."""
 
     def __init__(self, index: IndexState, source: Source) -> None:
-        self._revisions = index.revisions()
-        self._has_members = bool(self._revisions) or index.has_members()
+        self._revisions = expected_revisions(index, source)
         self._seen = index.seen()
         self._source = source
         self._current = ""
@@ -68,4 +100,4 @@ class StalenessCheck:
 
     def result(self) -> Stale | None:
         self._thread.join()
-        return compare(self._revisions, self._current, has_members=self._has_members)
+        return compare(self._revisions, self._current)

@@ -149,20 +149,29 @@ class PathFilter:
         return path if verdict(levels, path, name, False) else None
 
     def _folder(self, path: bytes) -> tuple[bytes | None, Levels]:
-        known = self._folders.get(path)
-        if known is not None:
-            return known
-        levels = self._outermost
+        # From the outermost folder on, and not by recursion: paths of a repository are as deep as their writer likes.
+        unknown = []
+        while path not in self._folders:
+            unknown.append(path)
+            if not path:
+                break
+            path = path.rpartition(b"/")[0]
+        for folder in reversed(unknown):
+            self._folders[folder] = self._look_into(folder)
+        return self._folders[unknown[0] if unknown else path]
+
+    def _look_into(self, folder: bytes) -> tuple[bytes | None, Levels]:
+        """The same for a folder whose parent is known."""
         out: bytes | None = None
-        if path:
-            parent, _, name = path.rpartition(b"/")
-            out, levels = self._folder(parent)
+        levels = self._outermost
+        if folder:
+            parent, _, name = folder.rpartition(b"/")
+            out, levels = self._folders[parent]
             if out is None:
-                answer = verdict(levels, path, name, True)
+                answer = verdict(levels, folder, name, True)
                 if answer or (answer is None and name in self._default_folders):
-                    out = path
-        own = self._rules.get(path)
+                    out = folder
+        own = self._rules.get(folder)
         if own is not None and out is None:
-            levels = add_level(levels, len(self._outermost), len(path) + 1 if path else 0, own)
-        self._folders[path] = (out, levels)
+            levels = add_level(levels, len(self._outermost), len(folder) + 1 if folder else 0, own)
         return out, levels

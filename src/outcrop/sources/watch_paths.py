@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from outcrop.sources.paths import IGNORE_FILE, INTERNAL
+from outcrop.text.files import walk
 from outcrop.vcs.git import Repository
 
 # What changes in git's own folders when the commit, the index or the ignore rules do.
@@ -61,5 +62,7 @@ def git_watch_paths(repositories: Iterable[Repository], folders: Iterable[str]) 
         git_dir, common = repository.git_dir, repository.common_dir
         found = (git_dir, git_dir / "logs", common, common / "info", common / "reftable")
         own |= {str(folder) for folder in found if folder.is_dir()}
-        branches |= {folder for folder, _, _ in os.walk(common / "refs" / "heads")}
+        heads = common / "refs" / "heads"
+        branches |= {entry.path for entry in walk(heads) if entry.is_dir(follow_symlinks=False)}
+        branches |= {str(heads)} if heads.is_dir() else set()
     return WatchPaths(frozenset(folders), frozenset(own), frozenset(branches))

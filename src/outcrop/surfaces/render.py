@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import errno
 import json
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from outcrop import errors
+from outcrop.core.names import DEFAULT_BUILDERS
 from outcrop.text import terms
+from outcrop.text.visible import escape_hidden
+from outcrop.text.visible import harmless as harmless
+from outcrop.text.visible import harmless_line as harmless_line
 
 if TYPE_CHECKING:
     from outcrop.core.model import Answer, Stale
@@ -92,32 +95,6 @@ def message(error: BaseException) -> str:
     return f"outcrop: {what}\n  → {fix}" if fix else f"outcrop: {what}"
 
 
-# Terminal escapes are in C0 and C1; the rest reorders or breaks lines (bidirectional overrides, line separators). Lone
-# surrogates are bytes that are not UTF-8 and cannot be printed.
-_HARMFUL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-_IN_TEXT = re.compile(f"[{_HARMFUL}]")
-_IN_LINE = re.compile(f"[{_HARMFUL}\t\n]")
-_SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
-
-
-def harmless(text: str) -> str:
-    """Text that is safe on a terminal: control characters are spelled out (``\\x1b``)."""
-    return _IN_TEXT.sub(_spell, text)
-
-
-def harmless_line(text: str) -> str:
-    """The same for one line, such as a path."""
-    return _IN_LINE.sub(_spell, text)
-
-
-def _spell(match: re.Match[str]) -> str:
-    char = match.group()
-    code = ord(char)
-    if 0xDC80 <= code <= 0xDCFF:  # how Python carries a byte of a file name that is not UTF-8
-        code -= 0xDC00
-    return _SHORT.get(char) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
-
-
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line of a passage, safe to show: 1-based number in the file, and character ranges that match the question."""
@@ -155,9 +132,13 @@ def excerpt(lines: list[Line], limit: int) -> list[Line]:
 
 
 def to_json(value: object, *, ascii_only: bool = False) -> str:
-    """Plain values or a dataclass as JSON on one line, safe on a terminal."""
-    text = json.dumps(value, ensure_ascii=ascii_only, default=_plain)
-    return _IN_TEXT.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    """Plain values or a dataclass as JSON on one line, safe on a terminal; null for what is no number in JSON."""
+    try:
+        text = json.dumps(value, ensure_ascii=ascii_only, default=_plain, allow_nan=False)
+    except ValueError:
+        plain = json.loads(json.dumps(value, default=_plain), parse_constant=lambda _: None)
+        text = json.dumps(plain, ensure_ascii=ascii_only)
+    return escape_hidden(text)
 
 
 def _plain(value: object) -> Any:
@@ -178,9 +159,12 @@ def corrections(answer: Answer) -> list[str]:
 def staleness(stale: Stale) -> str:
     """How the index is behind; without revisions for a reader who may not see them."""
     before, now = (harmless_line(each or "")[:REVISION_CHARACTERS] for each in (stale.indexed, stale.current))
+    custom = "" if set(stale.corpora) <= set(DEFAULT_BUILDERS) else f"{harmless_line(', '.join(stale.corpora))}: "
     if now and not before:
-        return "its first build did not finish"
-    return f"made at {before}, the source is at {now}" if now != before and now else "files changed since it was made"
+        return f"{custom}a build did not finish, or a corpus was removed"
+    if now and now != before:
+        return f"{custom}made at {before}, the source is at {now}"
+    return f"{custom}files changed since it was made"
 
 
 def counted(number: int, noun: str) -> str:

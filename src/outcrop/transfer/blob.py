@@ -37,8 +37,16 @@ LARGEST_DIM = 1 << 16
 MOST_SEQ = MOST_PROJECT = 0xFFFF
 MOST_TEXT = 0xFFFF_FFFF
 
+MEMBERS = "vec/members.json"
+
 # A larger file of a transfer store is not read: some 100,000 passages of one artifact.
 MOST_BYTES = 256 << 20
+
+# The same for the files that are JSON, which takes many times its length in memory: places of 600,000 passages.
+_MOST_JSON = {NOTE: 64 << 10, MEMBERS: 64 << 20}
+
+# Blobs that are held in memory at once, where one by one is not enough.
+MOST_HELD = 1 << 30
 
 _HEAD = struct.Struct("<HH")
 _LENGTH = struct.Struct("<I")
@@ -93,8 +101,13 @@ def check_names(names: Iterable[str]) -> None:
             raise BlobError(f"{name!r} is no name of the transfer store")
 
 
+def most_bytes(name: str) -> int:
+    """The most bytes of a file of this name; more are not read."""
+    return _MOST_JSON.get(name, MOST_BYTES)
+
+
 def oversize(name: str) -> Skipped:
-    return Skipped(name, SkipReason.OVERSIZE, f"it has more than {MOST_BYTES >> 20} MiB")
+    return Skipped(name, SkipReason.OVERSIZE, f"it has more than {most_bytes(name) >> 10:,} KiB")
 
 
 def encode(records: Iterable[BlobRecord], dim: int) -> bytes:
@@ -146,7 +159,8 @@ def infer_dim(blobs: Sequence[bytes]) -> int:
 
     A few short blobs can be read in more than one way. Then it is the only dim by which all vectors have length 1.
     """
-    blobs = [data for data in blobs if len(data) > _start(data)]
+    # The short ones first: they leave few dims to try on the long ones.
+    blobs = sorted((data for data in blobs if len(data) > _start(data)), key=len)
     candidates: Collection[int] = range(1, min(len(blobs[0]) // 4, LARGEST_DIM) + 1) if blobs else ()
     for data in blobs:
         candidates = [dim for dim in candidates if _fits(data, dim) and _parses(data, dim)]
@@ -181,10 +195,14 @@ def decode_note(data: bytes) -> SpaceNote:
     if not isinstance(model, str) or not model:
         raise BlobError(f"{NOTE} names no model")
     if not isinstance(dim, int) or isinstance(dim, bool) or not 1 <= dim <= LARGEST_DIM:
-        raise BlobError(f"{NOTE} names no possible dim: {dim!r}")
+        raise BlobError(f"{NOTE} names no possible dim: {dim!r:.40}")
     if form != FORMAT:
-        raise BlobError(f"{NOTE} is of format {form!r}, and only {FORMAT} is known", "Update Outcrop")
-    return SpaceNote(Space(model, dim), str(values.get("chunker", "")), str(values.get("revision", "")))
+        raise BlobError(f"{NOTE} is of format {form!r:.40}, and only {FORMAT} is known", "Update Outcrop")
+    return SpaceNote(Space(model, dim), *(_text_or_empty(values.get(key)) for key in ("chunker", "revision")))
+
+
+def _text_or_empty(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _records(data: bytes, dim: int) -> list[BlobRecord]:

@@ -49,7 +49,7 @@ class DirectoryTransfer(TransferStore):
     def read(self, name: str) -> bytes | Skipped | None:
         if not blob.is_name(name):
             return None
-        content = read_file(os.fsencode(self._root / name), name, blob.MOST_BYTES)
+        content = read_file(os.fsencode(self._root / name), name, blob.most_bytes(name))
         if isinstance(content, Skipped):
             return None if content.reason is SkipReason.VANISHED else content
         return content.data

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from outcrop.chunking import digest
 from outcrop.core.batches import WRITE_CHUNKS, in_batches, slices
 from outcrop.core.model import Kind, Part, Ref, Skipped, SkipReason, Space
 from outcrop.core.protocols import Matrix, Source, TransferStore, VectorStore
 from outcrop.core.reports import ImportReport, Progress
 from outcrop.core.rows import COMMITS, DEFAULT_BUILDERS, Digested, Entry, Member, TransferCounts, View
 from outcrop.errors import BlobError
-from outcrop.indexing.ingest import Report, digest
+from outcrop.indexing.ingest import Report
 from outcrop.indexing.scope import DOCS, corpus_of
 from outcrop.transfer import blob, members, sync
 from outcrop.transfer.blob import SpaceNote

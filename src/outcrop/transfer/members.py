@@ -14,13 +14,17 @@ from typing import Any, TypeVar
 
 from outcrop.core.model import Chunk, Kind, MediaNote, Part, Skipped, SkipReason
 from outcrop.errors import BlobError
+from outcrop.transfer import blob
 
-NAME = "vec/members.json"
+NAME = blob.MEMBERS
 
 # Changes when a reader of an earlier version would misunderstand the file; keys may be added without.
 FORMAT = 1
 
 MOST_LINES = 1 << 31
+
+# Bytes of an artifact that names itself and a place.
+SHORTEST_ARTIFACT = 64
 
 Value = TypeVar("Value")
 
@@ -71,19 +75,24 @@ def decode(data: bytes) -> MembersFile:
     if not isinstance(values, dict) or not isinstance(values.get("artifacts"), list):
         raise BlobError(f"{NAME} does not list artifacts")
     if values.get("format") != FORMAT:
-        raise BlobError(f"{NAME} is of format {values.get('format')!r}, and only {FORMAT} is known", "Update Outcrop")
+        raise BlobError(
+            f"{NAME} is of format {_shown(values.get('format'))}, and only {FORMAT} is known", "Update Outcrop"
+        )
+    if len(values["artifacts"]) > len(data) // SHORTEST_ARTIFACT:
+        raise BlobError(f"{NAME} lists {len(values['artifacts']):,} artifacts in {len(data):,} bytes, which is too few")
     found: dict[str, ExportedArtifact] = {}
     refused: list[Skipped] = []
     for number, entry in enumerate(values["artifacts"]):
         try:
             artifact = _artifact(entry)
             found[artifact.hash] = artifact
-        except (LookupError, TypeError, ValueError) as error:
+        # RecursionError: the message of another error shows the value, however deep it is.
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
             name = entry.get("hash") if isinstance(entry, dict) else None
-            where = name if isinstance(name, str) else f"artifact {number}"
+            where = name if isinstance(name, str) and blob.hash_of(blob.name_of(name)) else f"artifact {number}"
             refused.append(Skipped(f"{NAME}: {where}", SkipReason.BROKEN, f"it makes no sense ({error!r:.100})"))
-    text = {key: str(values.get(key, "")) for key in ("source", "project", "revision")}
-    return MembersFile(text["source"], text["project"], text["revision"], found, tuple(refused))
+    source, project, revision = (_optional(_text, values.get(key)) or "" for key in ("source", "project", "revision"))
+    return MembersFile(source, project, revision, found, tuple(refused))
 
 
 def _values(artifact: ExportedArtifact) -> dict[str, Any]:
@@ -157,17 +166,24 @@ def _path(value: object) -> str:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{_shown(value)} is no text")
+    # Half of a character (a lone surrogate) is no text, and no index takes it.
+    value.encode()
     return value
 
 
 def _number(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < MOST_LINES:
-        raise ValueError(f"{value!r} is no number of a line")
+        raise ValueError(f"{_shown(value)} is no number of a line")
     return value
 
 
 def _second(value: object) -> float:
     if not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{value!r} is no time")
+        raise ValueError(f"{_shown(value)} is no time")
     return float(value)
+
+
+def _shown(value: object) -> str:
+    """A value in a message; of lists and objects, which may be of any size, the type alone."""
+    return repr(value)[:40] if isinstance(value, str | int | float | None) else type(value).__name__

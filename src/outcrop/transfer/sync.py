@@ -13,7 +13,7 @@ from itertools import accumulate, islice
 import numpy as np
 
 from outcrop import chunking
-from outcrop.core.batches import WRITE_CHUNKS, slices
+from outcrop.core.batches import WRITE_CHUNKS, in_batches, slices
 from outcrop.core.model import Artifact, Chunk, Filter, Ref, Skipped, SkipReason, Space
 from outcrop.core.protocols import Source, TransferStore, Vector, VectorStore
 from outcrop.core.reports import ImportReport, NormaliseReport
@@ -34,6 +34,9 @@ BATCH_BYTES = 64 << 20
 
 # How far a vector's length may be from 1 without being written anew.
 EVEN = 1e-6
+
+# Least dot product of two vectors that the same model made of the same text, on whatever machine.
+SAME = 0.99
 
 _log = logging.getLogger("outcrop.transfer.sync")
 
@@ -104,43 +107,35 @@ def import_blobs(
     """
     started = time.perf_counter()
     note = note_of(transfer)
-    contents: dict[str, bytes] = {}
     refused: list[Skipped] = []
-    stale = 0
+    imported = stale = 0
     with store.writing():
         listed = {ref.hash for ref in list_all(source, store.seen()).refs}
-        for name, data in transfer.read_all():
-            artifact = blob.hash_of(name)
-            if artifact is None:
-                continue
-            if isinstance(data, Skipped):
-                refused.append(data)
-            elif artifact in listed:
-                contents[artifact] = data
-            else:
-                stale += 1
-        if not contents and not stale and not refused:
+        names = blob.hashes_of(transfer.names())
+        if not names:
             raise StoreError(
                 "there are no vectors to import here",
                 "Get them first: outcrop pull (a Fossil clone: fossil clone --unversioned)",
             )
-        space = space_of(note, contents.values(), expected)
-        records: dict[str, Sequence[BlobRecord]] = {}
-        for artifact, data in contents.items():
-            try:
-                decoded = blob.decode(data, space.dim)
-            except BlobError as error:
-                refused.append(Skipped(blob.name_of(artifact), SkipReason.BROKEN, error.what))
-            else:
-                # Those of a peer are imported with the peer.
-                records[artifact] = [record for record in decoded if record.project in ("", source.project)]
-        foreign = records if note is None or note.chunker != CHUNKER else {}
+        foreign: dict[str, Sequence[BlobRecord]] = {}
+        if note is None or note.chunker != CHUNKER:
+            # Their texts are needed before any other: all of them are held.
+            contents = dict(_wanted(_bounded(transfer.read_all()), listed, refused))
+            space = space_of(note, contents.values(), expected)
+            foreign = dict(_decoded(contents.items(), space, source, refused))
+            parts: Iterable[Mapping[str, Sequence[BlobRecord]]] = [foreign]
+        else:
+            space = space_of(note, (), expected)
+            sized = ((item, len(item[1])) for item in _wanted(transfer.read_all(), listed, refused))
+            # A few at a time, however many there are.
+            parts = (dict(_decoded(some, space, source, refused)) for some in in_batches(sized, BATCH_BYTES))
         done = ingest(source, store, space, report, _BlobCutter(source.rules, foreign))
-        imported = 0
-        vectors = _missing_vectors(store, space, records)
-        while batch := list(islice(vectors, WRITE_CHUNKS)):
-            store.add_vectors(space, [digest for digest, _ in batch], np.stack([vector for _, vector in batch]))
-            imported += len(batch)
+        for records in parts:
+            vectors = _missing_vectors(store, space, records)
+            while batch := list(islice(vectors, WRITE_CHUNKS)):
+                store.add_vectors(space, [digest for digest, _ in batch], np.stack([vector for _, vector in batch]))
+                imported += len(batch)
+        stale = len(names - listed)
         embedded, chunks = store.progress(space, Filter(imported=False))
         if embedded == chunks and not foreign:
             store.finish(done.listing.revision)
@@ -173,6 +168,44 @@ def normalise(store: VectorStore, transfer: TransferStore | None, expected: Spac
     return NormaliseReport(vectors, dropped, written, unchanged, tuple(refused), time.perf_counter() - started)
 
 
+def find_damaged(store: VectorStore, transfer: TransferStore, *, compare: bool) -> tuple[int, list[Skipped]]:
+    """How many blobs there are, and those that cannot be read, or (``compare``) have another vector than the tables."""
+    damaged: list[Skipped] = []
+    note: SpaceNote | None = None
+    try:
+        note = note_of(transfer)
+    except BlobError as error:
+        damaged.append(Skipped(blob.NOTE, SkipReason.BROKEN, error.what))
+    state = store.state()
+    known = store.known() if compare and note is not None and state is not None and note.space == state.space else {}
+    count = 0
+    for name, data in transfer.read_all():
+        artifact = blob.hash_of(name)
+        if artifact is None:
+            continue
+        count += 1
+        fault = data.detail if isinstance(data, Skipped) else ""
+        if note is not None and not isinstance(data, Skipped):
+            fault = _fault(store, note.space, artifact, data, compare=artifact in known)
+        if fault:
+            damaged.append(Skipped(name, SkipReason.BROKEN, fault))
+    return count, damaged
+
+
+def _fault(store: VectorStore, space: Space, artifact: str, data: bytes, *, compare: bool) -> str:
+    try:
+        records = blob.decode(data, space.dim)
+    except BlobError as error:
+        return error.what
+    chunks = store.embedded_chunks(space, [artifact])[artifact] if compare else ()
+    stored = {(chunk.seq, chunk.text): chunk.vector for chunk in chunks if chunk.vector is not None}
+    for record in records:
+        vector = stored.get((record.seq, record.text)) if record.project == "" else None
+        if vector is not None and float(vector @ record.vector) < SAME:
+            return f"record {record.seq} has another vector than the index"
+    return ""
+
+
 def note_of(transfer: TransferStore) -> SpaceNote | None:
     """The note, or None where there is none that can be read."""
     data = transfer.read(blob.NOTE)
@@ -192,6 +225,46 @@ def space_of(note: SpaceNote | None, contents: Iterable[bytes], expected: Space)
     return found
 
 
+def _wanted(
+    found: Iterable[tuple[str, bytes | Skipped]], listed: Collection[str], refused: list[Skipped]
+) -> Iterator[tuple[str, bytes]]:
+    """The blobs of these artifacts; ``refused`` takes what cannot be read."""
+    for name, data in found:
+        artifact = blob.hash_of(name)
+        if artifact is None:
+            continue
+        if isinstance(data, Skipped):
+            refused.append(data)
+        elif artifact in listed:
+            yield artifact, data
+
+
+def _decoded(
+    contents: Iterable[tuple[str, bytes]], space: Space, source: Source, refused: list[Skipped]
+) -> Iterator[tuple[str, Sequence[BlobRecord]]]:
+    """The records of blobs that are the source's own; those of a peer are imported with the peer."""
+    for artifact, data in contents:
+        try:
+            decoded = blob.decode(data, space.dim)
+        except BlobError as error:
+            refused.append(Skipped(blob.name_of(artifact), SkipReason.BROKEN, error.what))
+        else:
+            yield artifact, [record for record in decoded if record.project in ("", source.project)]
+
+
+def _bounded(found: Iterable[tuple[str, bytes | Skipped]]) -> Iterator[tuple[str, bytes | Skipped]]:
+    """The same, as long as all of it together can be held in memory."""
+    held = 0
+    for name, data in found:
+        held += len(data) if isinstance(data, bytes) else 0
+        if held > blob.MOST_HELD:
+            raise BlobError(
+                f"the blobs are of another version or without {blob.NOTE}, and more than {blob.MOST_HELD >> 20:,} MiB",
+                "Make the vectors anew: outcrop index",
+            )
+        yield name, data
+
+
 class _BlobCutter(Cutter):
     """Takes the chunks of blobs that another chunker made (``foreign``, by hash of the artifact)."""
 
@@ -209,10 +282,10 @@ class _BlobCutter(Cutter):
         """Of a foreign blob, one that the next build does not take for its own."""
         return self._blob_recipe(ref) or super().recipe(ref)
 
-    def cut(self, artifact: Artifact) -> Sequence[Chunk]:
+    def given(self, artifact: Artifact) -> Sequence[Chunk] | None:
         """The texts of the blob, found again in the artifact."""
         records = self._foreign.get(artifact.ref.hash)
-        return super().cut(artifact) if records is None else list(_locate(artifact.text, records))
+        return None if records is None else list(_locate(artifact.text, records))
 
     def _blob_recipe(self, ref: Ref) -> str | None:
         records = self._foreign.get(ref.hash)
@@ -291,13 +364,20 @@ def _fingerprint(chunks: Iterable[BlobRecord | Embedded]) -> bytes:
 def _normalise_blobs(transfer: TransferStore, expected: Space) -> tuple[int, int, list[Skipped]]:
     """Write anew what is not in the present form. Returns how many were written and unchanged, and the bad ones."""
     note = note_of(transfer)
-    found = {name: data for name, data in transfer.read_all() if blob.hash_of(name) is not None}
-    contents = [data for data in found.values() if isinstance(data, bytes)]
-    space = space_of(note, contents, note.space if note else expected)
+    found: Iterable[tuple[str, bytes | Skipped]] = transfer.read_all()
+    space = expected
+    if note is not None:
+        space = note.space
+    else:
+        found = list(_bounded(found))
+        contents = [data for name, data in found if isinstance(data, bytes) and blob.hash_of(name) is not None]
+        space = space_of(note, contents, expected)
     adds: dict[str, bytes] = {}
     refused: list[Skipped] = []
-    unchanged = 0
-    for name, data in found.items():
+    written = unchanged = 0
+    for name, data in found:
+        if blob.hash_of(name) is None:
+            continue
         records = _records(data, space.dim)
         if isinstance(data, Skipped):
             refused.append(data)
@@ -308,10 +388,12 @@ def _normalise_blobs(transfer: TransferStore, expected: Space) -> tuple[int, int
                 adds[name] = blob.encode(blob.decode(data, space.dim, normalise=True), space.dim)
             except BlobError as error:
                 refused.append(Skipped(name, SkipReason.BROKEN, error.what))
-    if note is None and adds:
-        adds[blob.NOTE] = blob.encode_note(SpaceNote(space))
-    counts = transfer.replace(adds, ())
-    return counts.added - (blob.NOTE in adds), unchanged, refused
+        if sum(map(len, adds.values())) >= BATCH_BYTES:
+            written, adds = written + transfer.replace(adds, ()).added, {}
+    written += transfer.replace(adds, ()).added
+    if note is None and written:
+        transfer.replace({blob.NOTE: blob.encode_note(SpaceNote(space))}, ())
+    return written, unchanged, refused
 
 
 def _records(data: bytes | Skipped, dim: int) -> Sequence[BlobRecord] | None:

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from outcrop.core.sqlite_errors import ErrorClasses, is_locked, translated
+from outcrop.core.sqlite_tables import distrust_schema, find_foreign
 from outcrop.errors import ArtifactUnreadable, NotARepository, SourceError, SourceLocked
-from outcrop.vcs.fossil_artifacts import apply_delta, inflate, is_authentic
+from outcrop.vcs.fossil_artifacts import MAX_CONTENT_BYTES, apply_delta, inflate, is_authentic
 
 # The database at the root of a checkout that names its repository; the second is Windows' name.
 CHECKOUT_FILES = (".fslckout", "_FOSSIL_")
@@ -28,7 +29,15 @@ _TABLES = frozenset({"blob", "delta", "rcvfrom", "config", "event", "tag", "tagx
 # Parameters of one statement; SQLite may be built to take no more than 999.
 _MAX_PARAMETERS = 500
 
-_ERRORS = ErrorClasses(locked=SourceLocked, denied=SourceError, damaged=SourceError, other=SourceError)
+# Bytes that all the deltas of one content may make together: a chain of 10,000 versions of 1 MB.
+_MAX_CHAIN_BYTES = 10 << 30
+
+# Every table of Fossil's that is read or written.
+TABLES = _TABLES | {"filename", "forumpost", "mlink", "plink", "unversioned", "user", "vvar"}
+
+_ERRORS = ErrorClasses(
+    locked=SourceLocked, denied=SourceError, damaged=SourceError, no_locks=SourceError, other=SourceError
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +118,21 @@ def open_fossil(path: Path) -> Iterator[sqlite3.Connection]:
                 ) from error
             raise
         try:
+            refuse_foreign(database, path)
             yield database
         finally:
             database.close()
+
+
+def refuse_foreign(database: sqlite3.Connection, path: Path) -> None:
+    """A view in the place of one of Fossil's tables may compute without an end."""
+    distrust_schema(database)
+    foreign = find_foreign(database, TABLES)
+    if foreign is not None:
+        raise SourceError(
+            f"{path} holds {foreign} where Fossil has a table of its own, and is not read",
+            "Look at what made it: fossil sql .schema",
+        )
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -181,7 +202,10 @@ def find_blobs(database: sqlite3.Connection, uuids: Iterable[str]) -> Mapping[st
 
 def read_content(database: sqlite3.Connection, uuid: str, rid: int) -> bytes:
     """One content, rebuilt from its chain of deltas and checked against its hash."""
-    sql = "SELECT b.content, b.size, d.srcid FROM blob b LEFT JOIN delta d USING(rid) WHERE b.rid = ?"
+    sql = (
+        f"SELECT CASE WHEN length(b.content) <= {MAX_CONTENT_BYTES} THEN b.content END, b.size, d.srcid"
+        " FROM blob b LEFT JOIN delta d USING(rid) WHERE b.rid = ?"
+    )
     deltas: list[bytes] = []
     visited: set[int] = set()
     while True:
@@ -197,8 +221,12 @@ def read_content(database: sqlite3.Connection, uuid: str, rid: int) -> bytes:
         deltas.append(stored)
         rid = source
     data = inflate(stored)
+    made = len(data)
     for delta in reversed(deltas):
         data = apply_delta(data, inflate(delta))
+        made += len(data)
+        if made > _MAX_CHAIN_BYTES:
+            raise ArtifactUnreadable("its deltas make more than any content needs")
     if not is_authentic(data, uuid):
         raise ArtifactUnreadable("its content does not match its hash")
     return data

@@ -19,8 +19,8 @@ from outcrop.errors import ArtifactUnreadable
 # Between two comments of a ticket: a line that holds a form feed alone. The first line of all is the subject.
 POST_BREAK = "\n\f\n"
 
-# Bytes of one content; a larger size is a damaged prefix, not a document.
-MAX_CONTENT_BYTES = 1 << 30
+# Bytes of one content, stored or not; a larger size is a damaged prefix, not a document.
+MAX_CONTENT_BYTES = 256 << 20
 
 _DIGITS = {
     char: value for value, char in enumerate(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~")
@@ -78,8 +78,7 @@ def apply_delta(source: bytes, delta: bytes) -> bytes:
     if delta[at : at + 1] != b"\n" or size > MAX_CONTENT_BYTES:
         raise ArtifactUnreadable("a delta does not begin with the size of its result")
     at += 1
-    parts: list[bytes] = []
-    length = 0
+    made = bytearray()
     while at < len(delta):
         count, at = _number(delta, at)
         command = delta[at : at + 1]
@@ -92,16 +91,15 @@ def apply_delta(source: bytes, delta: bytes) -> bytes:
             part = delta[at : at + count]
             at += count
         elif command == b";":
-            data = b"".join(parts)
+            data = bytes(made)
             if len(data) != size or _checksum(data) != count:
                 raise ArtifactUnreadable("a delta does not give the content that it stores")
             return data
         else:
             raise ArtifactUnreadable("a delta holds an unknown command")
-        length += count
-        if len(part) != count or length > size:
+        if len(part) != count or len(made) + count > size:
             raise ArtifactUnreadable("a delta reaches beyond its source")
-        parts.append(part)
+        made += part
     raise ArtifactUnreadable("a delta is cut off")
 
 

@@ -11,12 +11,17 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from outcrop.core.protocols import override
 from outcrop.errors import SourceError
+from outcrop.text.files import read_regular, walk
 
 _DROPPED = frozenset(
     """
@@ -40,6 +45,15 @@ _SET = {
 }
 _SWITCHES = ("-c", "core.fsmonitor=", "-c", f"core.hooksPath={os.devnull}")
 _PASSWORD = re.compile(r"://[^/@\s]*@")
+# Seconds after which a git that still runs is suspected to wait for a pipe.
+PIPE_TIMEOUT = 5.0
+
+# What git reads of a working tree for itself.
+_RULE_FILES = frozenset({".git", ".gitignore", ".gitattributes", ".gitmodules", ".mailmap"})
+
+# Bytes of a configuration or of another file of git's own that is read here.
+MAX_FILE_BYTES = 16 << 20
+
 # Requests sent ahead to ``cat-file``: few enough to fit the smallest pipe buffer (4 KiB), so that neither side blocks.
 _WINDOW = 48
 
@@ -66,7 +80,7 @@ class Repository:
         found = []
         for path in (self.common_dir / "config", self.git_dir / "config.worktree"):
             try:
-                found.append(path.read_bytes())
+                found.append(read_regular(path, MAX_FILE_BYTES))
             except OSError:
                 continue
         return b"\n".join(found)
@@ -74,6 +88,67 @@ class Repository:
     def is_partial(self) -> bool:
         """Whether some objects may be only at the remote."""
         return b"promisor" in self.config().lower()
+
+
+class GitProcess(subprocess.Popen[bytes]):
+    """A git that is ended, with a ``SourceError``, where it waits for a pipe in place of one of its own files.
+
+    Git opens these files whatever they are, and a pipe that no process writes to has no end.
+    """
+
+    def __init__(self, command: Sequence[str], folders: Collection[Path], **named: Any) -> None:
+        self._folders = folders
+        self._pipe: Path | None = None
+        super().__init__(command, **named)
+        self._watchdog = threading.Timer(PIPE_TIMEOUT, self._end_if_blocked)
+        self._watchdog.daemon = True
+        self._watchdog.start()
+
+    @override
+    def wait(self, timeout: float | None = None) -> int:
+        code = super().wait(timeout)
+        self._watchdog.cancel()
+        if self._pipe is not None:
+            raise SourceError(f"{self._pipe} is a pipe or a device, where git expects a file", "Delete it")
+        return code
+
+    def discard(self) -> None:
+        """End it, whatever it is doing and for whatever reason."""
+        self._watchdog.cancel()
+        self.kill()
+        self._pipe = None
+        self.communicate()
+
+    def _end_if_blocked(self) -> None:
+        self._pipe = next((path for folder in self._folders for path in _special_files(folder)), None)
+        if self._pipe is not None:
+            self.kill()
+
+
+def _special_files(top: Path) -> Iterator[Path]:
+    """Pipes and devices among what git reads for itself in a folder: all of a repository, a few names elsewhere."""
+    is_repository = (top / "HEAD").exists() and (top / "objects").exists()
+    for entry in walk(top):
+        if is_repository or entry.name in _RULE_FILES or ".git" in Path(entry.path).parts:
+            try:
+                mode = entry.stat().st_mode
+            except OSError:
+                continue
+            if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+                yield Path(entry.path)
+
+
+def run_git(folder: Path, *arguments: str) -> tuple[bytes, bytes]:
+    """Output and complaints of git in a folder, whatever repository that is in; both also where it fails."""
+    process = GitProcess(
+        git_command(folder, *arguments),
+        (folder, *(above / ".git" for above in folder.parents)),
+        env=git_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    return process.communicate()
 
 
 def git_environment() -> dict[str, str]:
@@ -90,14 +165,16 @@ def start_git(
     stdin: int = subprocess.DEVNULL,
     stderr: int = subprocess.PIPE,
     variables: Mapping[str, str] | None = None,
-) -> subprocess.Popen[bytes]:
+) -> GitProcess:
     """Start git in a repository; its output is piped."""
     # With both named, git neither searches the folders above nor obeys core.worktree.
     where = [f"--git-dir={repository.git_dir}"]
     if not repository.bare:
         where.append(f"--work-tree={repository.top}")
-    return subprocess.Popen(
+    return GitProcess(
         git_command(repository.top, *where, *arguments),
+        # Objects alone are read without a look at the working tree, which may take long.
+        {repository.git_dir, repository.common_dir, *(() if "cat-file" in arguments else (repository.top,))},
         env=git_environment() | dict(variables or {}),
         stdin=stdin,
         stdout=subprocess.PIPE,
@@ -204,6 +281,7 @@ def _stream(repository: Repository, names: Sequence[str]) -> Iterator[bytes | No
                 process.stdin.flush()
             header = process.stdout.readline().split()
             if not header:
+                process.wait()
                 return
             if len(header) != 3:
                 yield None
@@ -216,5 +294,4 @@ def _stream(repository: Repository, names: Sequence[str]) -> Iterator[bytes | No
     except BrokenPipeError:
         return
     finally:
-        process.kill()
-        process.communicate()
+        process.discard()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 from outcrop.errors import NotARepository, SourceError
-from outcrop.vcs.git import Repository, git_command, git_complaint, git_environment, start_git
+from outcrop.text.files import read_regular, walk
+from outcrop.vcs.git import MAX_FILE_BYTES, Repository, git_complaint, run_git, start_git
 
 # A setting of ``core``: no other section that git knows has one of this name.
 _WORKTREE = re.compile(rb"^[ \t]*(?:\[core\][ \t]*)?worktree[ \t]*=([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
@@ -56,6 +56,7 @@ def find_repository(path: Path) -> Repository | None:
             f"If it is: git worktree repair; without git worktree: git -C '{repository.top}' config core.worktree"
             f" '{repository.top}'",
         )
+    _refuse_foreign_parts(repository)
     _refuse_foreign_objects(repository)
     return repository
 
@@ -79,9 +80,7 @@ def _is_tracked(bare: Path) -> bool:
     if outer is None or (outer / ".git").samefile(bare):
         return False
     listed = ("ls-files", "-z", "--", str((bare / "HEAD").relative_to(outer)))
-    return bool(
-        subprocess.run(git_command(outer, *_LITERAL, *listed), env=git_environment(), capture_output=True).stdout
-    )
+    return bool(run_git(outer, *_LITERAL, *listed)[0])
 
 
 def _belongs_here(repository: Repository) -> bool:
@@ -93,7 +92,7 @@ def _belongs_here(repository: Repository) -> bool:
     git_dir, common_dir, marker = repository.git_dir, repository.common_dir, repository.top / ".git"
     try:
         if not git_dir.samefile(common_dir):
-            linked = (git_dir / "gitdir").read_text("utf-8", "surrogateescape").rstrip("\r\n")
+            linked = line_of(git_dir / "gitdir")
             return git_dir.resolve().parent == common_dir / "worktrees" and (git_dir / linked).samefile(marker)
         if repository.bare:
             return True
@@ -111,13 +110,40 @@ def _leads_to(marker: Path) -> Path:
     """The repository that a ``.git`` is, or that it names as a file."""
     if marker.is_dir():
         return marker
-    text = marker.read_text("utf-8", "surrogateescape")
-    return marker.parent / text.removeprefix("gitdir: ").rstrip("\r\n")
+    return marker.parent / line_of(marker).removeprefix("gitdir: ")
+
+
+def line_of(file: Path) -> str:
+    """The text of a file that names a path."""
+    return os.fsdecode(read_regular(file, MAX_FILE_BYTES)).rstrip("\r\n")
 
 
 def _unquoted(value: str) -> str:
     """A value of a configuration file as git reads it."""
     return _ESCAPE.sub(r"\1", value.strip().removeprefix('"').removesuffix('"'))
+
+
+def _refuse_foreign_parts(repository: Repository) -> None:
+    """Refuse a repository of which a part is a link to somewhere else: it would show what another repository holds.
+
+    git itself links only within a repository.
+    """
+    common = repository.common_dir
+    whole = {repository.git_dir, common, common / "info", common / "objects"}
+    parts = [path for folder in whole if folder.is_dir() for path in folder.iterdir()]
+    parts += [Path(entry.path) for entry in walk(common / "refs") if entry.is_symlink()]
+    inside = (common.resolve(), repository.git_dir.resolve())
+    for path in parts:
+        # Hooks never run, and the place of the index is looked at before it is used.
+        if (
+            path.is_symlink()
+            and path.name not in ("hooks", "outcrop")
+            and not any(map(path.resolve().is_relative_to, inside))
+        ):
+            raise SourceError(
+                f"{path} is a link out of the git repository at {repository.git_dir}, to {path.resolve()}",
+                "Replace it by what it leads to, or clone that repository",
+            )
 
 
 def _refuse_foreign_objects(repository: Repository) -> None:
@@ -131,7 +157,7 @@ def _refuse_foreign_objects(repository: Repository) -> None:
     while owners and waiting:
         folder = waiting.pop()
         try:
-            lines = (folder / "info" / "alternates").read_bytes().splitlines()
+            lines = read_regular(folder / "info" / "alternates", MAX_FILE_BYTES).splitlines()
         except OSError:
             continue
         for line in lines:
@@ -173,7 +199,7 @@ def find_submodule(outer: Path, path: str, object_format: str) -> Repository | N
         if not (git_dir / "HEAD").exists():
             return None
         common = git_dir / "commondir"
-        common_dir = (git_dir / common.read_text("utf-8").strip()).resolve() if common.exists() else git_dir
+        common_dir = (git_dir / line_of(common).strip()).resolve() if common.exists() else git_dir
     except OSError:
         return None
     found = Repository(top, git_dir, common_dir, False, object_format)
@@ -191,15 +217,13 @@ def _looks_bare(folder: Path) -> bool:
 
 def _rev_parse(folder: Path, *arguments: str) -> tuple[list[bytes], bytes]:
     try:
-        answer = subprocess.run(
-            git_command(folder, "rev-parse", *arguments), env=git_environment(), capture_output=True, check=False
-        )
+        output, errors = run_git(folder, "rev-parse", *arguments)
     except FileNotFoundError as error:
         raise SourceError(
             "This is a git repository and the git program is not installed",
             "Install git and make sure it is on the PATH",
         ) from error
-    return answer.stdout.removesuffix(b"\n").split(b"\n") if answer.stdout else [], answer.stderr
+    return output.removesuffix(b"\n").split(b"\n") if output else [], errors
 
 
 def _raise_refusal(folder: Path, errors: bytes) -> None:

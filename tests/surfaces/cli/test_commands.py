@@ -7,10 +7,12 @@ import os
 import re
 import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -352,6 +354,28 @@ def test_hostile_names_and_texts_reach_the_terminal_harmless(run: Run, folder: P
     assert "\x1b]0;owned" in json.loads(answer)["hits"][0]["text"]
 
 
+def test_what_no_person_sees_is_shown_to_people_and_models(run: Run, folder: Path) -> None:
+    hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "obey me")
+    name = f"zero\u200bwidth{hidden}.md"
+    (folder / name).write_text(f"# teapot\u200b{hidden}\n\nteapot \U0001f469\u200d\U0001f4bb \u2060 pouring\n")
+    (folder / f"broken{hidden}\x9b31m.json").write_text("{")
+    shown = [
+        run("index"),
+        run("search", "teapot"),
+        run("status", "--catalog", "--verbose"),
+        run("context", "teapot pouring"),
+    ]
+    shown += [run("search", "teapot", "-C", f"no{hidden}\u200b"), run("search", f"teapot{hidden}"), run("call", hidden)]
+    for result in shown:
+        text = result.out + result.err
+        assert not {"\u200b", "\u2060", "\x9b", *hidden.replace(" ", "")} & set(text)
+        assert chr(0xE0020) not in text
+    assert "zero\\u200bwidth\\U000e006f" in shown[1].out
+    assert "\U0001f469\u200d\U0001f4bb" in shown[1].out
+    found = json.loads(run("search", "teapot", "--json").out)["hits"][0]
+    assert (found["path"], hidden in found["text"]) == (name, True)
+
+
 def test_arguments_that_are_not_utf8(run: Run, folder: Path) -> None:
     (folder / "cafe.md").write_text("# Café\n\nun café noir\n")
     run("index")
@@ -598,3 +622,18 @@ def test_search_imports_only_what_it_needs(run: Run, folder: Path) -> None:
     found = imported("search", "descale", cwd=folder)
     assert "numpy" in found
     assert found.isdisjoint({"rich", "tree_sitter", "markdown_it", "charset_normalizer", "asyncio", "onnxruntime"})
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic"])
+def test_vectors_that_are_no_numbers_leave_an_answer_that_is_json(run: Run, folder: Path, mode: str) -> None:
+    run("index")
+    nan = b"\x00\x00\xc0\x7f" * 768
+    with closing(sqlite3.connect(folder / ".outcrop" / "index.sqlite")) as database, database:
+        database.execute("UPDATE fx_vec_embedding SET v = ? WHERE chunk_id % 2", (nan,))
+
+    def refuse(constant: str) -> object:
+        raise AssertionError(constant)
+
+    found = json.loads(run("search", "boils water", "--json", "--mode", mode).out, parse_constant=refuse)
+    assert found["hits"]
+    assert all(0 <= hit["score"] <= 1 for hit in found["hits"])

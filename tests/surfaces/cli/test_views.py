@@ -151,7 +151,7 @@ def test_the_mode_is_never_hidden() -> None:
             f"the index is behind: made at {'a' * 12}, the source is at {'b' * 12} → outcrop index",
         ),
         (Stale("a" * 40 + "1", "a" * 40 + "2"), "the index is behind: files changed since it was made → outcrop index"),
-        (Stale(None, "b"), "the index is behind: its first build did not finish → outcrop index"),
+        (Stale(None, "b"), "the index is behind: a build did not finish, or a corpus was removed → outcrop index"),
     ],
 )
 def test_an_index_that_is_behind_says_so(stale: Stale, line: str) -> None:
@@ -338,7 +338,7 @@ def test_settings_show_their_origin() -> None:
     assert lines["dim"].split() == ["3", "OUTCROP_DIM"]
     assert lines["kinds"].split() == ["x=doc", "OUTCROP_KINDS"]
     assert lines["model"].split() == ["–", "default"]
-    assert set(lines) == {name for name in Settings.__dataclass_fields__ if name != "origins"}
+    assert set(lines) == Settings.__dataclass_fields__.keys() - {"origins", "doubt"}
 
 
 def test_plain_progress_is_a_line_every_ten_seconds_with_rate_and_remaining_time() -> None:

@@ -97,6 +97,13 @@ def test_words_alone_are_had_by_another_address(port: int) -> None:
     assert result.content[0].text.startswith("hybrid: 2 hits")
 
 
+def test_no_stream_is_kept_open_for_what_the_server_might_say(port: int) -> None:
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", "/mcp", headers={"Accept": "text/event-stream"})
+    assert connection.getresponse().status == 405
+    connection.close()
+
+
 def test_clients_at_the_same_time(port: int) -> None:
     async def one(at: int, found: list[int]) -> None:
         async with Client(f"http://127.0.0.1:{port}/mcp") as client:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import sqlite3
@@ -30,6 +31,10 @@ from outcrop.surfaces.watch import daemon, once, triggers
 from outcrop.surfaces.watch.once import update_once
 
 BENCHMARKS = Path(__file__).parent.parent.parent.parent / "benchmarks"
+
+# Copies each line to a file at once.
+TEE = "import sys; log = open(sys.argv[1], 'w', 1); [log.write(line) for line in sys.stdin]"
+
 FILES: dict[str, str | bytes] = {"a.md": "# Alpha\n\nfirst\n", "src/b.py": "def beta():\n    return 2\n"}
 
 
@@ -93,6 +98,29 @@ class TestFolders:
             assert (event.details["removed"], found(folder, "tiger")) == (2, [])
 
         play(folder, scenario())
+
+    @pytest.mark.parametrize("as_json", [False, True])
+    def test_a_watch_whose_output_goes_into_the_folder_comes_to_rest(self, folder: Path, as_json: bool) -> None:
+        # Through another program, which no look at its own descriptors would show.
+        watch = [sys.executable, "-m", "outcrop", "watch", *(["--json"] if as_json else [])]
+        log = folder / "watch.log"
+        shell = f"{shlex.join(watch)} 2>&1 | {shlex.join([sys.executable, '-c', TEE, str(log)])}"
+        environment = os.environ | {"OUTCROP_CONFIG": os.devnull}
+        with subprocess.Popen(["sh", "-c", shell], cwd=folder, env=environment, start_new_session=True) as process:
+            try:
+                await_current(folder)
+                write(folder, {"a.md": "# Alpha\n\nlion\n"})
+                deadline = time.monotonic() + 60
+                while len(log.read_bytes().splitlines()) < 3 and time.monotonic() < deadline:
+                    time.sleep(0.05)
+                await_current(folder)
+                rest = log.read_bytes()
+                assert len(rest.splitlines()) == 3, rest
+                time.sleep(3)
+                assert log.read_bytes() == rest
+                assert found(folder, "lion") == ["a.md"]
+            finally:
+                os.killpg(process.pid, signal.SIGTERM)
 
     def test_what_is_ignored_and_the_index_itself_cause_no_sign(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -213,7 +213,7 @@ def test_folders_with_one_folder_are_shown_as_one_and_slivers_summed_up() -> Non
 
 def test_a_visitor_is_slowed_down_and_recovers() -> None:
     now = [0.0]
-    limiter = RateLimiter(Bounds(rate=2, burst=3), lambda: now[0])
+    limiter = RateLimiter(Bounds(rate=2, burst=3, queue=0), lambda: now[0])
     assert [limiter.acquire("a") for _ in range(3)] == [0, 0, 0]
     assert limiter.acquire("a") == pytest.approx(0.5)
     assert limiter.acquire("b") == 0
@@ -223,6 +223,14 @@ def test_a_visitor_is_slowed_down_and_recovers() -> None:
     now[0] = 1000
     assert [limiter.acquire("a") for _ in range(3)] == [0, 0, 0]
     assert limiter.acquire("a") > 0
+
+
+def test_requests_wait_for_their_turn_and_a_refused_one_takes_no_place() -> None:
+    now = [0.0]
+    limiter = RateLimiter(Bounds(rate=2, burst=3, queue=1), lambda: now[0])
+    assert [limiter.acquire("a") for _ in range(7)] == [0, 0, 0, 0.5, 1, 1.5, 1.5]
+    now[0] = 0.5
+    assert limiter.acquire("a") == 1
 
 
 def test_only_so_many_visitors_are_remembered() -> None:

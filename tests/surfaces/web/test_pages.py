@@ -491,9 +491,25 @@ def test_other_sites_pages_are_refused(ask: WebClient) -> None:
     assert ask(API + "status", headers={"origin": "https://evil.example"}).status == 403
     assert ask(API + "status", headers={"origin": "null"}).status == 403
     assert ask(API + "status", headers={"origin": "http://127.0.0.1:8719"}).status == 200
-    assert ask(API + "status", headers={"sec-fetch-site": "cross-site"}).status == 403
-    # A link from elsewhere to the page is just a link.
-    assert ask(SEARCH, headers={"sec-fetch-site": "cross-site"}).status == 200
+    assert ask(API + "status", headers={"sec-fetch-site": "same-origin"}).status == 200
+    assert ask(API + "status", headers={"sec-fetch-site": "none"}).status == 200
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_other_sites_may_link_to_a_page_and_no_more(ask: WebClient, site: str) -> None:
+    link = {"sec-fetch-site": site, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    assert ask(SEARCH, headers=link).status == 200
+    for other in (
+        {"sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"},
+        {"sec-fetch-mode": "cors", "sec-fetch-dest": "empty"},
+        {"sec-fetch-dest": "iframe"},
+        {"sec-purpose": "prefetch;prerender"},
+    ):
+        assert ask(SEARCH, headers=link | other).status == 403
+    assert ask(SEARCH, headers={"sec-fetch-site": site}).status == 403
+    assert ask(SEARCH, headers=link, method="POST").status == 403
+    assert ask(API + "search", ("q", "water"), headers=link).status == 403
+    assert ask("/mcp", headers=link).status == 403
 
 
 def test_a_token_is_asked_for_and_remembered(index: Index) -> None:
@@ -549,6 +565,8 @@ def test_size_and_rate_are_bounded(index: Index) -> None:
 
 def test_too_many_at_once_are_turned_away(index: Index) -> None:
     ask = WebClient(index, bounds=Bounds(rate=1e6, burst=10**6, waiting=0))
+    assert ask(API + "status").status == 503
+    ask = WebClient(index, bounds=Bounds(rate=1e6, burst=10**6, queue=0))
     assert ask(API + "status").status == 503
 
 

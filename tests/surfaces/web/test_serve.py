@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import signal
 import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -92,6 +96,95 @@ def test_several_readers_while_the_index_is_built_anew(tmp_path: Path) -> None:
                 assert json.loads(text)["mode"] in ("hybrid", "keyword")
         hits = json.loads(get(f"{running.base}/ext/api/search?q=round+2&mode=keyword")[1])["hits"]
         assert any("Round 2." in hit["text"] for hit in hits)
+
+
+def test_a_hundred_questions_at_once_are_all_answered(served: Server) -> None:
+    with ThreadPoolExecutor(100) as pool:
+        answers = list(pool.map(get, [f"{served.base}/ext/api/search?q=water+{number}" for number in range(100)]))
+    assert {status for status, _ in answers} == {200}
+
+
+def test_silent_connections_keep_nobody_out(folder: Path) -> None:
+    # With 256 descriptors as many connections as there are here do not fit.
+    with serving(folder, descriptors=256) as running, contextlib.ExitStack() as silent:
+        port = int(running.base.rpartition(":")[2])
+        for number in range(300):
+            connection = silent.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+            connection.sendall(b"GET / HT" if number % 2 else b"")
+        assert get(running.address + "?q=water")[0] == 200
+        code, errors = running.interrupt()
+    assert code == 0
+    assert "Traceback" not in errors
+    assert "no connection can be accepted" not in errors
+
+
+@pytest.fixture(scope="module")
+def impatient(folder: Path) -> Iterator[int]:
+    """The port of a server that gives a client half a second."""
+    code = (
+        "from outcrop.surfaces.cli.entry import outcrop; from outcrop.surfaces.web import connections;"
+        " connections.CLIENT_TIMEOUT = 0.5; outcrop()"
+    )
+    command = [sys.executable, "-c", code, "serve", folder, "--embedder", "hash", "--port", "0"]
+    with subprocess.Popen(command, stdout=-1, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        yield int(process.stdout.readline().split(":")[2].partition("/")[0])
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    ("sent", "answers"),
+    [
+        (b"", 0),
+        (b"GET /ext/search HTTP/1.1\r\nHost: 127", 0),
+        (b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{", 0),
+        (b"GET /ext/api/status HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nx", 1),
+        (b"GET /ext/api/status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /", 1),
+    ],
+)
+def test_a_client_that_never_ends_its_request_is_left(impatient: int, sent: bytes, answers: int) -> None:
+    with socket.create_connection(("127.0.0.1", impatient), timeout=60) as connection:
+        connection.sendall(sent)
+        received = b""
+        # Only the server can end this.
+        with contextlib.suppress(ConnectionResetError):
+            while data := connection.recv(65536):
+                received += data
+    assert received.count(b"HTTP/1.1 200") == answers
+    assert received.count(b"HTTP/1.1") == answers
+
+
+@pytest.mark.parametrize("blocking", ["await anyio.to_thread.run_sync(time.sleep, 3600)", "time.sleep(3600)"])
+def test_sigterm_ends_it_also_while_a_request_never_ends(tmp_path: Path, blocking: str) -> None:
+    (tmp_path / "hanging.py").write_text(
+        f"""
+import anyio, time, sys
+from starlette.applications import Starlette
+from starlette.routing import Route
+from outcrop.surfaces.web import server
+
+async def hang(request):
+    print("running", flush=True)
+    {blocking}
+
+listening = server.listen("127.0.0.1", 0)
+print(listening.port, flush=True)
+server.run(Starlette(routes=[Route("/", hang)]), listening)
+"""
+    )
+    with subprocess.Popen([sys.executable, tmp_path / "hanging.py"], stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert process.stdout.readline() == "running\n"
+            process.send_signal(signal.SIGTERM)
+            try:
+                _, errors = process.communicate(timeout=60)
+            finally:
+                process.kill()
+    assert process.returncode == 0
+    assert errors == "outcrop: ended; a request was still running\n"
 
 
 def test_ctrl_c_ends_it_at_once_and_without_noise(folder: Path) -> None:

@@ -16,7 +16,7 @@ import httpcore2
 
 from outcrop.core.protocols import override
 from outcrop.embedders.http.address import Route
-from outcrop.errors import BadEmbedding, EmbedderError, EmbedderTimeout, EmbedderUnavailable
+from outcrop.errors import BadEmbedding, EmbedderError, EmbedderTimeout, EmbedderUnavailable, InputRefused
 
 # For a connection and its TLS greeting, in seconds; a machine that is up answers far sooner.
 CONNECT_TIMEOUT = 5.0
@@ -28,8 +28,8 @@ class Unreachable(EmbedderUnavailable):
     """No connection can be made; a server that starts again heals this."""
 
 
-class Broken(EmbedderUnavailable):
-    """The connection ended before the answer was complete; another attempt may succeed."""
+class Broken(InputRefused):
+    """The connection ended before the answer was complete: another attempt may succeed, or a text ends the server."""
 
 
 @dataclass(slots=True)

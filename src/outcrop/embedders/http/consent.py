@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from outcrop.core.model import Space
 from outcrop.core.protocols import Embedder, Matrix, override
 from outcrop.embedders.http.address import Route, canonical, resolve
-from outcrop.errors import BadConfig, EgressRefused, EmbedderUnavailable
+from outcrop.errors import BadConfig, EgressRefused, EmbedderUnavailable, OutcropError
 
 if TYPE_CHECKING:
     from outcrop.embedders.http.embedder import HttpEmbedder
@@ -108,7 +108,8 @@ class Consent:
 class Egress(Embedder):
     """Implements the ``Embedder`` port around an embedder that has an address.
 
-    The user allowed text to go to the addresses in ``allowed`` beforehand. ``token`` is the name of the token.
+    The user allowed text to go to the addresses in ``allowed`` beforehand. ``token`` is the name of the token. While
+    there is a ``doubt`` about the settings, nothing is sent.
     """
 
     def __init__(
@@ -119,8 +120,10 @@ class Egress(Embedder):
         allowed: Sequence[str] = (),
         proxy: str | None = None,
         token: str | None = None,
+        doubt: OutcropError | None = None,
     ) -> None:
         self.token = token
+        self._doubt = doubt
         self._inner = inner
         self._consent = consent
         self._allowed = frozenset(_addresses(allowed))
@@ -152,6 +155,18 @@ class Egress(Embedder):
             allowed=tuple(self._allowed),
             proxy=self._proxy,
             token=self.token,
+            doubt=self._doubt,
+        )
+
+    def without_retries(self) -> Egress:
+        """The same embedder, which tries each request once."""
+        return Egress(
+            self._inner.without_retries(),
+            self._consent,
+            allowed=tuple(self._allowed),
+            proxy=self._proxy,
+            token=self.token,
+            doubt=self._doubt,
         )
 
     def announce(self, texts: int, characters: int) -> None:
@@ -185,6 +200,8 @@ class Egress(Embedder):
             raise
 
     def _authorize(self, texts: Sequence[str], what: str) -> None:
+        if self._doubt is not None:
+            raise EgressRefused(f"nothing is sent to {self.address}, since {self._doubt.what}", self._doubt.fix)
         with self._lock:
             if self._route is None:
                 self._route = self.locate()
@@ -211,6 +228,11 @@ def announce(embedder: Embedder, texts: int, characters: int) -> None:
     """Tell an embedder that has an address how much is coming; others ignore it."""
     if isinstance(embedder, Egress):
         embedder.announce(texts, characters)
+
+
+def without_retries(embedder: Embedder) -> Embedder:
+    """An embedder that tries each request once; those without an address have no requests."""
+    return embedder.without_retries() if isinstance(embedder, Egress) else embedder
 
 
 def without_asking(embedder: Embedder) -> Embedder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 import re
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from outcrop.config.settings import Settings
+from outcrop.core.parallel import map_threaded
 from outcrop.core.protocols import Matrix, override
 from outcrop.embedders import known_models
 from outcrop.embedders.base import PlannedEmbedder
@@ -18,10 +20,9 @@ from outcrop.embedders.http.address import Route
 from outcrop.embedders.http.client import EmbeddingClient, HttpResponse
 from outcrop.embedders.http.connection import RequestGroup
 from outcrop.embedders.http.endpoint import Dialect
-from outcrop.embedders.http.retry import FOR_PASSAGES, FOR_QUERIES, RetryPolicy, send_with_retries
-from outcrop.embedders.parallel import map_threaded
+from outcrop.embedders.http.retry import FOR_PASSAGES, FOR_QUERIES, ONCE, RetryPolicy, send_with_retries
 from outcrop.embedders.truncate import sanitize, truncate
-from outcrop.errors import EmbedderError, EmbedderUnavailable
+from outcrop.errors import EmbedderError, EmbedderUnavailable, InputRefused
 from outcrop.text import tokenizer
 
 # Characters in one request: about 25,000 tokens, where servers begin to refuse.
@@ -42,6 +43,12 @@ _TOO_LONG = re.compile(
 )
 
 _LENGTH_STATUSES = frozenset({400, 413, 422, 500})
+
+# What a server that works answers to a text that its model cannot embed; an overloaded one has other statuses.
+_INPUT_STATUSES = frozenset({400, 422, 500})
+
+# Ollama's words when a model computes NaN for a text, which it does each time.
+_NOT_A_NUMBER = re.compile(r"unsupported value: NaN")
 
 _KEPT = "what was done so far is kept."
 
@@ -76,6 +83,7 @@ class HttpEmbedder(PlannedEmbedder):
         self._dialect = dialect
         self._batch = options.batch or dialect.batch
         self._timeout = options.timeout or dialect.timeout
+        self._policy = FOR_PASSAGES
         self._has_answered = False
         self._has_truncated = False
 
@@ -89,12 +97,17 @@ class HttpEmbedder(PlannedEmbedder):
     def max_tokens(self) -> int:
         return super().max_tokens - tokenizer.count(self._plan.profile.passage)
 
+    def without_retries(self) -> HttpEmbedder:
+        other = copy.copy(self)
+        other._policy = ONCE
+        return other
+
     def authorize(self, route: Route) -> None:
         self._client.authorize(route)
 
     @override
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        return self._embed(texts, self._plan.profile.passage, FOR_PASSAGES, self._timeout)
+        return self._embed(texts, self._plan.profile.passage, self._policy, self._timeout)
 
     @override
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
@@ -162,7 +175,7 @@ class HttpEmbedder(PlannedEmbedder):
                 continue
             self._log_truncation(len(text), len(kept))
             return vector
-        raise EmbedderError(error.what, f"Set max_tokens below {self._plan.profile.max_tokens}.") from error
+        raise InputRefused(error.what, f"Set max_tokens below {self._plan.profile.max_tokens}.") from error
 
     def _log_truncation(self, characters: int, kept: int) -> None:
         level = logging.INFO if self._has_truncated else logging.WARNING
@@ -187,7 +200,7 @@ class HttpEmbedder(PlannedEmbedder):
             group,
             self.address,
             has_answered=self._has_answered,
-            is_final=_is_too_long,
+            is_final=_is_final,
         )
         if not 200 <= response.status < 300:
             raise self._error(response)
@@ -202,7 +215,12 @@ class HttpEmbedder(PlannedEmbedder):
         if _is_too_long(response):
             return TooLong(what)
         fix = _STATUS_FIXES.get(response.status, f"Its own log may say more; {_KEPT}")
-        return self._dialect.error(response.status, message, self.address) or EmbedderUnavailable(what, fix)
+        kind = InputRefused if response.status in _INPUT_STATUSES else EmbedderUnavailable
+        return self._dialect.error(response.status, message, self.address) or kind(what, fix)
+
+
+def _is_final(response: HttpResponse) -> bool:
+    return _is_too_long(response) or bool(_NOT_A_NUMBER.search(responses.message(response.body)))
 
 
 def _is_too_long(response: HttpResponse) -> bool:

@@ -38,6 +38,8 @@ class RetryPolicy:
 
 
 FOR_PASSAGES = RetryPolicy(attempts=len(PAUSES) + 1, longest_pause=60.0)
+# Where another call does the waiting.
+ONCE = RetryPolicy(attempts=1, longest_pause=60.0)
 # A user waits, and keywords answer at once.
 FOR_QUERIES = RetryPolicy(attempts=2, longest_pause=2.0)
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from outcrop.core.model import Space
+from outcrop.core.parallel import map_threaded, usable_cpus
 from outcrop.core.protocols import Vector, override
 from outcrop.embedders.base import InProcessEmbedder
 from outcrop.embedders.known_models import EmbeddingPlan, ModelProfile
 from outcrop.embedders.local.session import Session
-from outcrop.embedders.parallel import map_threaded, usable_cpus
 from outcrop.text.tokenizer import encode
 
 MODEL = "all-MiniLM-L6-v2"

@@ -100,6 +100,11 @@ class FossilSource(FileSource, Withholding, Historied):
                 outcomes = [self._read(database, ref, blobs.get(ref.hash), public) for ref in some]
             yield from outcomes
 
+    @property
+    @override
+    def has_history(self) -> bool:
+        return self._options.history != 0
+
     @override
     def commits(self, revision: str) -> CommitListing:
         with open_fossil(self._path) as database:

@@ -72,8 +72,28 @@ class Snapshot:
         return _SPARSE.findall(self.index) if b"\0S " in self.index or self.index.startswith(b"S ") else []
 
 
-def read_snapshots(repository: Repository, prefix: bytes = b"") -> list[Snapshot]:
+def read_snapshots(repository: Repository) -> list[Snapshot]:
     """The working tree and, after it, those of its submodules."""
+    found: list[Snapshot] = []
+    pending = [(repository, b"")]
+    while pending:
+        outer, prefix = pending.pop()
+        index, status = _steady_query(outer)
+        absent: list[bytes] = []
+        inner: list[tuple[Repository, bytes]] = []
+        for link in _LINK.findall(index) if b" 160000 " in index else ():
+            submodule = find_submodule(outer.top, os.fsdecode(link), outer.object_format)
+            if submodule is None:
+                absent.append(link)
+            else:
+                inner.append((submodule, prefix + link + b"/"))
+        found.append(Snapshot(outer, prefix, *_parse_status(status), index, tuple(absent)))
+        pending += reversed(inner)
+    return found
+
+
+def _steady_query(repository: Repository) -> tuple[bytes, bytes]:
+    """The index and the status of one moment."""
     for attempt in range(_ATTEMPTS):
         before = _index_stamp(repository)
         index, status = _query(repository)
@@ -88,15 +108,7 @@ def read_snapshots(repository: Repository, prefix: bytes = b"") -> list[Snapshot
             f"the index of {repository.top} names files outside of it",
             "It was made by hand, or is damaged; make it anew: git read-tree HEAD",
         )
-    absent: list[bytes] = []
-    inner: list[Snapshot] = []
-    for link in _LINK.findall(index) if b" 160000 " in index else ():
-        found = find_submodule(repository.top, os.fsdecode(link), repository.object_format)
-        if found is None:
-            absent.append(link)
-        else:
-            inner += read_snapshots(found, prefix + link + b"/")
-    return [Snapshot(repository, prefix, *_parse_status(status), index, tuple(absent)), *inner]
+    return index, status
 
 
 def _query(repository: Repository) -> tuple[bytes, bytes]:

@@ -25,7 +25,7 @@ from outcrop.sources.store_place import checked_store
 from outcrop.sources.watch_paths import WatchPaths, git_watch_paths
 from outcrop.vcs.git import Repository, answer, blob_id, find_commit, missing_objects, read_blobs
 from outcrop.vcs.git_history import shallow_mark
-from outcrop.vcs.git_repository import find_repository
+from outcrop.vcs.git_repository import find_repository, line_of
 
 # Artifacts of one request to git: their sizes are known before the first of them is read.
 _SLICE = 1024
@@ -79,7 +79,7 @@ class GitSource(FileSource, Historied):
         names = {"", self.worktree}
         try:
             for entry in (self._repository.common_dir / "worktrees").iterdir():
-                place = (entry / "gitdir").read_text("utf-8", "surrogateescape").rstrip("\r\n")
+                place = line_of(entry / "gitdir")
                 if (entry / "locked").exists() or (entry / place).exists():
                     names.add(entry.name)
         except OSError:
@@ -123,6 +123,11 @@ class GitSource(FileSource, Historied):
         items, files = WorkingFiles(snapshots, self._options, self._selection).collect(seen)
         self._from_disk = frozenset(state.hash for state in files.states.values())
         return files.listing(_revision(snapshots, items, "".join(self._marks())), self._read_files)
+
+    @property
+    @override
+    def has_history(self) -> bool:
+        return self._options.history != 0
 
     @override
     def commits(self, revision: str) -> CommitListing:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 
 from outcrop.core.model import Space
-from outcrop.core.sqlite_errors import ErrorClasses, translated
-from outcrop.errors import IndexMissing, SchemaTooNew, StoreDamaged, StoreError, StoreFull, StoreLocked
+from outcrop.core.sqlite_errors import ErrorClasses, is_damaged, lacks_shared_memory, translated
+from outcrop.core.sqlite_tables import distrust_schema, find_foreign
+from outcrop.errors import IndexMissing, NoLocks, SchemaTooNew, StoreDamaged, StoreError, StoreFull, StoreLocked
+from outcrop.stores.sqlite.integrity import checksums
 from outcrop.text import terms
 from outcrop.vcs.fossil_lock import begin_when_idle
 
 # Version of schema.sql. An older database is upgraded by the scripts in ``MIGRATIONS``.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 # From version N to N + 1: the SQL that does it.
 MIGRATIONS: dict[int, str] = {
@@ -32,12 +34,50 @@ CREATE TABLE fx_vec_project(
   imported REAL NOT NULL
 ) WITHOUT ROWID;
 """,
-    2: """
+    2: f"""
+ALTER TABLE fx_vec_chunk ADD COLUMN checksum INTEGER;
+UPDATE fx_vec_chunk SET checksum = chunk_checksum({checksums.CHUNK_COLUMNS});
+ALTER TABLE fx_vec_embedding RENAME TO fx_vec_embedding_2;
+CREATE TABLE fx_vec_embedding(
+  chunk_id INTEGER NOT NULL REFERENCES fx_vec_chunk(id), model TEXT NOT NULL, dim INTEGER NOT NULL, v BLOB NOT NULL,
+  checksum INTEGER, PRIMARY KEY(chunk_id, model, dim)
+);
+INSERT INTO fx_vec_embedding
+  SELECT e.chunk_id, e.model, e.dim, e.v, vector_checksum(e.model, e.dim, c.digest, e.v)
+  FROM fx_vec_embedding_2 e JOIN fx_vec_chunk c ON c.id = e.chunk_id ORDER BY e.rowid;
+DROP TABLE fx_vec_embedding_2;
+CREATE TABLE fx_vec_refused(
+  digest BLOB NOT NULL, model TEXT NOT NULL, dim INTEGER NOT NULL, reason TEXT NOT NULL, tried REAL NOT NULL,
+  PRIMARY KEY(digest, model, dim)
+) WITHOUT ROWID;
+""",
+    3: """
 CREATE VIRTUAL TABLE fx_vec_commit_terms USING fts5(
   name, path, body, tokenize = 'porter unicode61 remove_diacritics 0'
 );
 """,
 }
+
+# The tables of the schema, its keyword indexes, and the tables that FTS5 keeps these in. A search does not read the
+# schema itself.
+TABLES = tuple(
+    f"fx_vec_{name}"
+    for name in "meta chunk embedding refused state artifact member file skip built record project".split()
+)
+KEYWORD_INDEXES = ("fx_vec_terms", "fx_vec_commit_terms")
+KEYWORD_TABLES = tuple(
+    f"{index}_{part}" for index in KEYWORD_INDEXES for part in ("data", "idx", "content", "docsize", "config")
+)
+
+# Our tables in another program's database, and those that a rebuild writes before they take the place of these.
+OURS = "fx_vec_*"
+STAGED = "fx_vec_*_next*"
+
+# Rows of one transaction while a rebuild is copied into a shared database.
+COPIED_ROWS = 1000
+
+# A database file and what SQLite keeps beside it.
+SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 # How long a statement waits for another process's transaction; ours take well under a second, Fossil's end within 15.
 BUSY_SECONDS = 20.0
@@ -50,7 +90,7 @@ WRITING_CACHE = 65536
 SHARED_CACHE = 262144
 
 _REBUILD = "Make it again from the source: outcrop rebuild"
-ERRORS = ErrorClasses(locked=StoreLocked, denied=StoreFull, damaged=StoreDamaged, other=StoreError)
+ERRORS = ErrorClasses(locked=StoreLocked, denied=StoreFull, damaged=StoreDamaged, no_locks=NoLocks, other=StoreError)
 
 
 def connect(path: Path, create: bool, shared: bool = False, read_only: bool = False) -> sqlite3.Connection:
@@ -94,19 +134,45 @@ def _open(path: Path, create: bool, shared: bool) -> sqlite3.Connection:
             database.execute("PRAGMA page_size = 8192")
             database.execute("PRAGMA journal_mode = WAL")
         database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    except sqlite3.OperationalError:
-        if create:
+    except sqlite3.OperationalError as error:
+        if lacks_shared_memory(error) and not shared:
+            database.close()
+            database = _open_without_log(path)
+        elif create:
             raise
-        # The folder cannot be written: read what is there. Without a journal no process can be writing either.
-        unchanging = not any(path.with_name(path.name + suffix).exists() for suffix in ("-wal", "-journal"))
-        database = open_file(path, "mode=ro&immutable=1" if unchanging else "mode=ro")
+        else:
+            database = _open_unchanging(path)
+    distrust_schema(database)
     if not shared:
         _refuse_truncated(database, path)
     # A power cut may then damage a database with a rollback journal, as Fossil's is; one with a WAL loses a commit.
-    database.execute(f"PRAGMA synchronous = {'FULL' if shared else 'NORMAL'}")
+    (journal,) = database.execute("PRAGMA journal_mode").fetchone()
+    database.execute(f"PRAGMA synchronous = {'NORMAL' if journal == 'wal' else 'FULL'}")
     database.execute("PRAGMA temp_store = MEMORY")
     database.execute(f"PRAGMA cache_size = -{READING_CACHE}")
     return database
+
+
+def _open_without_log(path: Path) -> sqlite3.Connection:
+    """Open our own file on a file system without shared memory, and give it a rollback journal for good."""
+    database = open_file(path, "mode=rw")
+    try:
+        # Alone with the file, SQLite needs no shared memory to read the log.
+        database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        database.execute("PRAGMA journal_mode = DELETE")
+        database.execute("PRAGMA locking_mode = NORMAL")
+        database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+        path.with_name(path.name + "-shm").unlink(missing_ok=True)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _open_unchanging(path: Path) -> sqlite3.Connection:
+    """Read what is in a folder that cannot be written. Without a journal no process can be writing either."""
+    unchanging = not any(path.with_name(path.name + suffix).exists() for suffix in ("-wal", "-journal"))
+    return open_file(path, "mode=ro&immutable=1" if unchanging else "mode=ro")
 
 
 def _refuse_truncated(database: sqlite3.Connection, path: Path) -> None:
@@ -114,27 +180,109 @@ def _refuse_truncated(database: sqlite3.Connection, path: Path) -> None:
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
         return
-    (pages,) = database.execute("PRAGMA page_count").fetchone()
-    (size,) = database.execute("PRAGMA page_size").fetchone()
-    if pages * size > path.stat().st_size:
+    if _pragma(database, "page_count") * _pragma(database, "page_size") > path.stat().st_size:
         database.close()
         raise sqlite3.DatabaseError("the end of the file is missing")
 
 
-def drop_tables(path: Path) -> None:
-    """Drop our tables, whatever is in them, from another program's database."""
-    with closing(open_file(path, "mode=rw")) as database, transaction(database, shared=True):
-        # The keyword index first: it takes its own tables along.
-        names = database.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'fx_vec_*'"
-            " ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC"
-        ).fetchall()
-        for (name,) in names:
-            database.execute(f"DROP TABLE IF EXISTS {name}")
+def _pragma(database: sqlite3.Connection, name: str) -> int:
+    return int(database.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def drop_tables(path: Path, pattern: str = OURS) -> None:
+    """Drop our tables, whatever is in them and in their place, from another program's database."""
+    with closing(open_file(path, "mode=rw")) as database:
+        found = _find_tables(database, pattern)
+        if found:
+            with transaction(database, shared=True):
+                _drop(database, found)
+
+
+def _find_tables(database: sqlite3.Connection, pattern: str) -> Sequence[tuple[str, str]]:
+    # The keyword indexes first: they take their own tables along, as each table does with its triggers.
+    return database.execute(
+        "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view') AND lower(name) GLOB ?"
+        " ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC",
+        (pattern,),
+    ).fetchall()
+
+
+def refuse_damaged_tables(path: Path) -> None:
+    """In another program's database damage is that program's to repair: nothing more is written into it."""
+    with closing(open_file(path, "mode=rw")) as database:
+        for sort, name in _find_tables(database, OURS):
+            if sort == "table" and name not in KEYWORD_INDEXES:
+                (line,) = database.execute(f"PRAGMA integrity_check({_quoted(name)})").fetchone()
+                if line != "ok":
+                    raise sqlite3.DatabaseError(line)
+
+
+def _drop(database: sqlite3.Connection, found: Sequence[tuple[str, str]]) -> None:
+    for sort, name in found:
+        database.execute(f"DROP {sort} IF EXISTS {_quoted(name)}")
+
+
+def remove_file(path: Path) -> None:
+    for suffix in SUFFIXES:
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def replace_database(path: Path, source: sqlite3.Connection) -> None:
+    """Make a file of ours hold what another database holds, in one transaction: readers see the one or the other."""
+    try:
+        _copy_pages(source, path)
+    except sqlite3.DatabaseError as error:
+        if not is_damaged(error):
+            raise
+        # What no process can read has no readers.
+        remove_file(path)
+        _copy_pages(source, path)
+
+
+def _copy_pages(source: sqlite3.Connection, path: Path) -> None:
+    with closing(open_file(path, "mode=rwc")) as database:
+        if _pragma(database, "page_count") and _pragma(database, "page_size") != _pragma(source, "page_size"):
+            raise sqlite3.DatabaseError("its pages have another size")
+        source.backup(database)
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def replace_tables(path: Path, source: sqlite3.Connection) -> None:
+    """Make our tables in another program's database hold what another database holds, in short transactions.
+
+    The rows are written into tables beside ours, which take their places in the last transaction.
+    """
+    with closing(open_file(path, "mode=rw")) as database:
+        prepare_for_build(database, shared=True)
+        with transaction(database, shared=True):
+            _drop(database, _find_tables(database, STAGED))
+            for name in (*TABLES, *KEYWORD_INDEXES):
+                database.execute(create_statement(name).replace(name, f"{name}_next", 1))
+        for name in (*TABLES, *KEYWORD_INDEXES):
+            columns = ", ".join(row[1] for row in source.execute(f"PRAGMA table_info({name})"))
+            number = "rowid, " if name in KEYWORD_INDEXES else ""
+            rows = source.execute(f"SELECT {number}{columns} FROM {name} ORDER BY 1")
+            marks = ", ".join("?" * len(rows.description))
+            while batch := rows.fetchmany(COPIED_ROWS):
+                with transaction(database, shared=True):
+                    database.executemany(f"INSERT INTO {name}_next({number}{columns}) VALUES ({marks})", batch)
+        with transaction(database, shared=True):
+            _drop(database, [each for each in _find_tables(database, OURS) if "_next" not in each[1]])
+            for name in (*TABLES, *KEYWORD_INDEXES):
+                database.execute(f"ALTER TABLE {name}_next RENAME TO {name}")
+            for statement in _statements(_schema()):
+                if statement.startswith("CREATE INDEX"):
+                    database.execute(statement)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def prepare_for_build(database: sqlite3.Connection, shared: bool) -> None:
     database.execute(f"PRAGMA cache_size = -{SHARED_CACHE if shared else WRITING_CACHE}")
+    # A view of somebody else over our tables does not keep one from taking another's place.
+    database.execute("PRAGMA legacy_alter_table = ON")
     if shared:
         database.execute("PRAGMA cache_spill = OFF")
     else:
@@ -154,6 +302,9 @@ def open_file(path: Path, options: str) -> sqlite3.Connection:
 
 
 def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, shared: bool, read_only: bool) -> None:
+    foreign = find_foreign(database, (*TABLES, *KEYWORD_INDEXES, *KEYWORD_TABLES), KEYWORD_INDEXES)
+    if foreign is not None:
+        raise StoreDamaged(f"the index at {path} holds {foreign}, which Outcrop did not make", _REBUILD)
     version = _schema_version(database, path)
     if version is None:
         if not create:
@@ -173,6 +324,7 @@ def _ensure_schema(database: sqlite3.Connection, path: Path, create: bool, share
             "Update the index there: outcrop index",
         )
     if version < SCHEMA_VERSION:
+        checksums.add_functions(database)
         with transaction(database, shared):
             # Read again: another process may have been faster.
             for outdated in range(_schema_version(database, path) or version, SCHEMA_VERSION):
@@ -200,9 +352,7 @@ def _schema_version(database: sqlite3.Connection, path: Path) -> int | None:
 
 
 def create_statement(table: str) -> str:
-    return next(
-        statement for statement in _statements(_schema()) if f" {table} " in statement or f" {table}(" in statement
-    )
+    return next(each for each in _statements(_schema()) if re.match(rf"CREATE (VIRTUAL )?TABLE {table}\b", each))
 
 
 def _schema() -> str:
@@ -213,7 +363,8 @@ def _statements(script: str) -> Iterator[str]:
     """One by one, to be run inside the open transaction (``executescript`` would commit it first)."""
     statement = ""
     for line in script.splitlines(keepends=True):
-        statement += line
+        if statement or not line.startswith(("--", "\n")):
+            statement += line
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
@@ -250,6 +401,16 @@ def transaction(database: sqlite3.Connection, shared: bool = False) -> Iterator[
         if database.in_transaction:
             database.execute("ROLLBACK")
         raise
+
+
+@contextmanager
+def lenient(database: sqlite3.Connection) -> Iterator[None]:
+    """Text that is no UTF-8 any more is read as other text; elsewhere it is an error."""
+    database.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+    try:
+        yield
+    finally:
+        database.text_factory = str
 
 
 def count_change(database: sqlite3.Connection) -> None:
@@ -290,9 +451,9 @@ def copy_tables(database: sqlite3.Connection, empty: sqlite3.Connection, space: 
         for (name,) in tables:
             columns = [row[1] for row in staging.execute(f"PRAGMA table_info({name})")]
             listed, marks = ", ".join(columns), ", ".join("?" * len(columns))
-            where, values = ("WHERE model = ?", (space.model,)) if name == "fx_vec_embedding" else ("", ())
+            where = f"WHERE model = ? AND dim = {space.dim}" if name == "fx_vec_embedding" else ""
             staging.execute(f"DELETE FROM {name}")
-            rows = database.execute(f"SELECT {listed} FROM {name} {where}", values)
+            rows = database.execute(f"SELECT {listed} FROM {name} {where}", (space.model,) if where else ())
             staging.executemany(f"INSERT INTO {name}({listed}) VALUES ({marks})", rows)
         staging.execute("COMMIT")
         staging.backup(empty)

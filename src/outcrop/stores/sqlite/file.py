@@ -7,14 +7,21 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from outcrop.errors import IndexMissing, StoreFull, StoreLocked
 from outcrop.stores.sqlite import connection, keywords
 from outcrop.text import terms
 
+if TYPE_CHECKING:
+    from filelock import FileLock
+
 # A build gives free pages back, which copies the whole file, from 8 MiB and a quarter of the file.
 MIN_FREE_PAGES = 1024
 MIN_FREE_SHARE = 0.25
+
+# Seconds that a build waits for the lock, which another process may be testing.
+LOCK_TIMEOUT = 0.2
 
 
 class DatabaseFile:
@@ -35,6 +42,7 @@ class DatabaseFile:
         self.database: sqlite3.Connection | None = None
         self._in_memory = path is None
         self._opened: tuple[int, int] | None = None
+        self._file_lock: FileLock | None = None
         # One connection serves every thread of the process.
         self._lock = threading.RLock()
 
@@ -93,12 +101,13 @@ class DatabaseFile:
             # A file that is no index is refused before a lock is left beside it.
             with suppress(IndexMissing), self.reading():
                 pass
-        with self._locked():
+        with self.locked(LOCK_TIMEOUT):
             with self.reading(create=True) as database:
                 connection.prepare_for_build(database, self.shared)
+                self._remove_unfinished()
                 outdated = connection.meta(database, "terms") != str(terms.VERSION)
             if outdated:
-                self._rebuild_keywords()
+                self.rebuild_keywords()
             yield
             if self._is_mostly_free():
                 # Another process reads just now; the next build tries again.
@@ -106,16 +115,20 @@ class DatabaseFile:
                     self.shrink()
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self, timeout: float = 0) -> Iterator[None]:
+        """Keep other processes from building; may be nested."""
+        if self._in_memory:
+            yield
+            return
         # Imported here: a search never writes.
         from filelock import FileLock, Timeout
 
         lock_path = self.beside(".lock")
         with connection.explained(lock_path):
             lock_path.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(lock_path, timeout=0)
+            lock = self._file_lock = self._file_lock or FileLock(lock_path)
             try:
-                lock.acquire()
+                lock.acquire(timeout=timeout)
             except Timeout:
                 raise StoreLocked(
                     f"another process is building the index at {self.path}", "Wait for it, or search meanwhile"
@@ -124,6 +137,43 @@ class DatabaseFile:
             yield
         finally:
             lock.release()
+
+    @contextmanager
+    def replacement(self) -> Iterator[DatabaseFile]:
+        """An empty database that takes this one's place, at once, when the block ends without an error.
+
+        It is a file beside this one; for a shared database it is in memory, so that no file is put anywhere.
+        """
+        with self.locked():
+            if self.shared:
+                with connection.explained(self.path, shared=True):
+                    connection.refuse_damaged_tables(self.path)
+            self._remove_unfinished()
+            new = DatabaseFile(None if self.shared else self._unfinished, shared=False)
+            try:
+                yield new
+                with new.reading(create=True) as database, connection.explained(self.path, self.shared):
+                    self.close()
+                    if self.shared:
+                        connection.replace_tables(self.path, database)
+                    else:
+                        connection.replace_database(self.path, database)
+            finally:
+                new.close()
+                self._remove_unfinished()
+
+    @property
+    def _unfinished(self) -> Path:
+        return self.path.with_name(self.path.name + ".new")
+
+    def _remove_unfinished(self) -> None:
+        """Remove what a rebuild that was killed left."""
+        with connection.explained(self.path, self.shared):
+            if self.shared:
+                connection.drop_tables(self.path, connection.STAGED)
+            else:
+                connection.remove_file(self._unfinished)
+                self._unfinished.with_name(self._unfinished.name + ".lock").unlink(missing_ok=True)
 
     def _is_mostly_free(self) -> bool:
         if self.shared:
@@ -139,7 +189,8 @@ class DatabaseFile:
         # A folder that this user may not write says nothing of who else writes in it.
         with suppress(StoreFull):
             try:
-                with self._locked():
+                # With a lock of its own: this process may be the one that builds.
+                with DatabaseFile(self.path, self.shared).locked():
                     return False
             except StoreLocked:
                 return True
@@ -165,12 +216,12 @@ class DatabaseFile:
         From a shared database only our tables go.
         """
         self.close()
-        with self._locked(), connection.explained(self.path, self.shared):
+        with self.locked(), connection.explained(self.path, self.shared):
             if self.shared:
                 connection.drop_tables(self.path)
                 return
-            for suffix in ("", "-wal", "-shm"):
-                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+            connection.remove_file(self.path)
+            self._remove_unfinished()
         with suppress(OSError):
             for suffix in (".lock", ".next", ".turn"):
                 self.beside(suffix).unlink(missing_ok=True)
@@ -189,11 +240,12 @@ class DatabaseFile:
         about = self.path.stat()
         return user_cache_path("outcrop") / "locks" / f"{about.st_dev:x}-{about.st_ino:x}{suffix}"
 
-    def _rebuild_keywords(self) -> None:
-        """Make the keyword index anew, after ``terms.VERSION`` moved: beside the old one, which answers meanwhile."""
+    def rebuild_keywords(self) -> None:
+        """Make the keyword index anew, beside the old one, which answers meanwhile."""
         with self.changing() as database:
             keywords.create_next(database)
-        with self.reading() as database:
+        # What is damaged is made again after this.
+        with self.reading() as database, connection.lenient(database):
             for batch in keywords.batches_of_chunks(database):
                 with self.changing():
                     for table, rows in batch.items():

@@ -162,11 +162,13 @@ def collections(database: sqlite3.Connection, worktree: str, space: Space) -> Se
 
 
 def holdings(database: sqlite3.Connection, worktree: str, space: Space) -> Sequence[InventoryRow]:
-    (vectors,) = database.execute("SELECT count(*) FROM fx_vec_embedding WHERE model = ?", (space.model,)).fetchone()
+    (vectors,) = database.execute(
+        "SELECT count(*) FROM fx_vec_embedding WHERE model = ? AND dim = ?", (space.model, space.dim)
+    ).fetchone()
     (chunks,) = database.execute("SELECT count(*) FROM fx_vec_chunk").fetchone()
     # Almost always every chunk has its vector, and then there is nothing to join.
     whole = vectors == chunks
-    join = "" if whole else "LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
+    join = "" if whole else "LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ? AND e.dim = ?"
     # One pass over the chunks in the order in which they lie in the file: their index would jump about in it.
     stored = {
         (project, artifact, part): numbers
@@ -176,7 +178,7 @@ def holdings(database: sqlite3.Connection, worktree: str, space: Space) -> Seque
             " length(c.text) AS characters, length(CAST(c.text AS BLOB)) AS bytes"
             # With a limit the lengths are taken first; otherwise the texts themselves would be sorted.
             f" FROM fx_vec_chunk c NOT INDEXED {join} LIMIT -1) GROUP BY project, hash, part",
-            () if whole else (space.model,),
+            () if whole else (space.model, space.dim),
         )
     }
     rows = database.execute(
@@ -194,16 +196,9 @@ def holdings(database: sqlite3.Connection, worktree: str, space: Space) -> Seque
 
 
 def spaces(database: sqlite3.Connection) -> Sequence[SpaceStatus]:
-    # The key's own index has the models; the table has the vectors between them, which take ten times as long to pass.
-    counts = database.execute(
-        "SELECT model, count(*), min(chunk_id) FROM fx_vec_embedding GROUP BY model ORDER BY model"
-    ).fetchall()
-    found = []
-    for model, count, chunk in counts:
-        one = "SELECT dim FROM fx_vec_embedding WHERE chunk_id = ? AND model = ?"
-        (dim,) = database.execute(one, (chunk, model)).fetchone()
-        found.append(SpaceStatus(Space(model, dim).id, count, count * dim * NUMBER_BYTES))
-    return found
+    # Answered by the key's own index; the table has the vectors between, which take ten times as long to pass.
+    counts = database.execute("SELECT model, dim, count(*) FROM fx_vec_embedding GROUP BY 1, 2 ORDER BY 1, 2")
+    return [SpaceStatus(Space(model, dim).id, count, count * dim * NUMBER_BYTES) for model, dim, count in counts]
 
 
 def payload(database: sqlite3.Connection) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcrop.core.model import Kind
-from outcrop.stores.sqlite.connection import create_statement, moment
+from outcrop.stores.sqlite.connection import KEYWORD_INDEXES, create_statement, moment
 from outcrop.stores.sqlite.filters import EVERYWHERE, Ids
 from outcrop.text import terms
 
@@ -24,9 +24,7 @@ Lengths = npt.NDArray[np.int64]
 # Chunk id, then the terms of its name, its paths and its text, separated by blanks.
 TermRow = tuple[int, str, str, str]
 
-TABLE = "fx_vec_terms"
-COMMIT_TABLE = "fx_vec_commit_terms"
-TABLES = (TABLE, COMMIT_TABLE)
+TABLE, COMMIT_TABLE = TABLES = KEYWORD_INDEXES
 
 # What a term counts for in a chunk's name, its paths and its text (BM25 column weights).
 COLUMN_WEIGHTS = (2.0, 3.0, 1.0)
@@ -53,8 +51,8 @@ def terms_of(text: str) -> str:
     return " ".join(terms.words(text))
 
 
-def table_of(kind: Kind) -> str:
-    return COMMIT_TABLE if kind is Kind.COMMIT else TABLE
+def table_of(kind: str) -> str:
+    return COMMIT_TABLE if kind == Kind.COMMIT else TABLE
 
 
 def insert(database: sqlite3.Connection, rows: Iterable[TermRow], table: str) -> None:
@@ -105,8 +103,8 @@ def batches_of_chunks(database: sqlite3.Connection) -> Iterator[Mapping[str, Seq
     ).fetchall():
         last = stored[-1][0]
         batch: dict[str, list[TermRow]] = {table: [] for table in TABLES}
-        for chunk_id, kind, name, paths, text in stored:
-            batch[table_of(Kind(kind))].append((chunk_id, terms_of(name or ""), terms_of(paths), terms_of(text)))
+        for chunk_id, kind, *texts in stored:
+            batch[table_of(kind)].append((chunk_id, *(terms_of(text or "") for text in texts)))
         yield batch
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,11 @@ from outcrop.stores.sqlite.filters import Ids
 # Rows taken from SQLite at a time: under a megabyte, so that a block is still in the processor's cache when it is
 # used, and memory stays at one matrix.
 BATCH = 512
+
+
+_REPAIR = "Run: outcrop check --repair"
+
+Numbers = TypeVar("Numbers", bound=Matrix)
 
 
 class _Group(NamedTuple):
@@ -83,7 +88,7 @@ class VectorCache:
         return group.ids[best], top
 
     def vectors(self, database: sqlite3.Connection, space: Space, ids: Sequence[int]) -> Mapping[int, Vector]:
-        """Vectors of single chunks, float32 ``[dim]`` each, where there are any."""
+        """Vectors of single chunks, float32 ``[dim]`` each, where there are any; a damaged one is none."""
         self._drop_if_changed(database, space)
         wanted = np.array(sorted(set(ids)), np.int64)
         if self._groups is not None:
@@ -91,16 +96,16 @@ class VectorCache:
             for group in self._groups:
                 rows = _rows_of(group.ids, wanted)
                 found |= zip(group.ids[rows].tolist(), group.matrix[rows], strict=True)
-            return found
-        question = "SELECT chunk_id, v FROM fx_vec_embedding WHERE chunk_id = ? AND model = ?"
-        stored = [row for one in wanted.tolist() for row in database.execute(question, (one, space.model))]
-        return {row[0]: _block([row], space)[0] for row in stored}
+            return _undamaged(found)
+        question = "SELECT chunk_id, v FROM fx_vec_embedding WHERE chunk_id = ? AND model = ? AND dim = ?"
+        stored = [row for one in wanted.tolist() for row in database.execute(question, (one, space.model, space.dim))]
+        return _undamaged({row[0]: _block([row], space)[0] for row in stored})
 
     def count(self, database: sqlite3.Connection, space: Space, visible: Ids | None) -> int:
         self._drop_if_changed(database, space)
         if self._ids is None and visible is None:
             (count,) = database.execute(
-                "SELECT count(*) FROM fx_vec_embedding WHERE model = ?", (space.model,)
+                "SELECT count(*) FROM fx_vec_embedding WHERE model = ? AND dim = ?", (space.model, space.dim)
             ).fetchone()
             return int(count)
         if self._ids is None:
@@ -113,6 +118,10 @@ class VectorCache:
             self._key, self._ids, self._scored, self._groups = key, None, None, None
 
 
+def _undamaged(vectors: Mapping[int, Vector]) -> Mapping[int, Vector]:
+    return {key: vector for key, vector in vectors.items() if np.isfinite(vector).all()}
+
+
 def _rows_of(ids: Ids, visible: Ids) -> Ids:
     """Positions in ``ids`` of the visible ones that are there; all ascending."""
     at = np.searchsorted(ids, visible)
@@ -123,7 +132,9 @@ def _rows_of(ids: Ids, visible: Ids) -> Ids:
 
 def _ids(database: sqlite3.Connection, space: Space) -> Ids:
     """Chunks with a vector in a space, ascending; read from the key's index alone."""
-    rows = database.execute("SELECT chunk_id FROM fx_vec_embedding WHERE model = ?", (space.model,))
+    rows = database.execute(
+        "SELECT chunk_id FROM fx_vec_embedding WHERE model = ? AND dim = ?", (space.model, space.dim)
+    )
     ids = np.fromiter((row[0] for row in rows), np.int64)
     ids.sort()
     return ids
@@ -135,7 +146,7 @@ def _score(database: sqlite3.Connection, space: Space, query: Vector) -> tuple[I
     scores = [np.empty(0, np.float32)]
     for block_ids, block in _blocks(database, space):
         ids += block_ids
-        scores.append(scan.dots(block, query))
+        scores.append(_finite(scan.dots(block, query), space))
     unordered = np.array(ids, np.int64)
     order = np.argsort(unordered, kind="stable")
     return unordered[order], np.concatenate(scores)[order]
@@ -159,6 +170,7 @@ def _load(database: sqlite3.Connection, space: Space) -> tuple[Ids, tuple[_Group
         _Group(some, np.empty((len(some), space.dim), np.float32)) for some in (ids[~is_commit], ids[is_commit])
     )
     for block_ids, block in _blocks(database, space):
+        _finite(block, space)
         chosen = is_commit[np.searchsorted(ids, block_ids)]
         for group, rows in zip(groups, (~chosen, chosen), strict=True):
             group.matrix[np.searchsorted(group.ids, np.asarray(block_ids)[rows])] = block[rows]
@@ -168,7 +180,9 @@ def _load(database: sqlite3.Connection, space: Space) -> tuple[Ids, tuple[_Group
 def _blocks(database: sqlite3.Connection, space: Space) -> Iterator[tuple[list[int], Matrix]]:
     """Every vector of a space, in the order in which they lie in the file."""
     # ORDER BY keeps SQLite from walking the key's index, which would jump about in the file.
-    cursor = database.execute("SELECT chunk_id, v FROM fx_vec_embedding WHERE model = ? ORDER BY rowid", (space.model,))
+    cursor = database.execute(
+        "SELECT chunk_id, v FROM fx_vec_embedding WHERE model = ? AND dim = ? ORDER BY rowid", (space.model, space.dim)
+    )
     while rows := cursor.fetchmany(BATCH):
         yield [row[0] for row in rows], _block(rows, space)
 
@@ -178,12 +192,16 @@ def _block(rows: Sequence[tuple[int, bytes]], space: Space) -> Matrix:
         return stack([row[1] for row in rows], space.dim)
 
 
+def _finite(numbers: Numbers, space: Space) -> Numbers:
+    if not np.isfinite(numbers).all():
+        raise StoreDamaged(f"a stored vector of {space.id} holds NaN, infinity or immense numbers", _REPAIR)
+    return numbers
+
+
 @contextmanager
 def checked_lengths(space: Space) -> Iterator[None]:
     """Vectors of a space are read inside; one of another length is damage."""
     try:
         yield
     except FormatError as error:
-        raise StoreDamaged(
-            f"a stored vector of {space.id} has the wrong length", "Make the index again: outcrop rebuild"
-        ) from error
+        raise StoreDamaged(f"a stored vector of {space.id} has the wrong length", _REPAIR) from error

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from outcrop.core.batches import slices
 from outcrop.core.model import FileState, Skipped, SkipReason
+from outcrop.core.reports import CutByLines
 from outcrop.core.rows import COMMITS, DEFAULT_BUILDERS, Member, Replaced, View
 from outcrop.stores.sqlite import filters, keywords
 from outcrop.stores.sqlite.connection import meta, set_meta
@@ -61,8 +62,11 @@ def compare(database: sqlite3.Connection, worktree: str, view: View) -> Membersh
 
 def apply(database: sqlite3.Connection, worktree: str, change: MembershipChange) -> Replaced:
     """Write a change, drop artifacts that no view names any more, and update paths and kinds."""
+    moved = {key[2] for key in (*change.gone, *change.new)}
     for name in change.dead:
-        for table in ("member", "file", "skip", "built"):
+        gone = "DELETE FROM fx_vec_member WHERE worktree = ? AND project = '' RETURNING hash"
+        moved.update(row[0] for row in database.execute(gone, (name,)).fetchall())
+        for table in ("file", "skip", "built"):
             database.execute(f"DELETE FROM fx_vec_{table} WHERE worktree = ?", (name,))
     _replace_files(database, worktree, *change.seen)
     if change.skipped is not None:
@@ -79,7 +83,7 @@ def apply(database: sqlite3.Connection, worktree: str, change: MembershipChange)
             ((worktree, builder) for builder in change.builders),
         )
     dropped = drop_unplaced(database)
-    update_paths(database, "", {key[2] for key in (*change.gone, *change.new)})
+    update_paths(database, "", moved)
     return dropped
 
 
@@ -153,18 +157,31 @@ def drop_corpus(database: sqlite3.Connection, worktree: str, corpus: str) -> Non
     update_paths(database, "", {row[1] for row in gone})
 
 
-def drop_sources(database: sqlite3.Connection) -> None:
-    """Remove every artifact of a source from every view, and forget what was built."""
-    database.execute("DELETE FROM fx_vec_member WHERE project = '' AND worktree <> ?", (filters.EVERYWHERE,))
-    for table in ("file", "skip", "built"):
-        database.execute(f"DELETE FROM fx_vec_{table}")
-    drop_unplaced(database)
+def copy_others(database: sqlite3.Connection, empty: sqlite3.Connection) -> None:
+    """Copy what does not come from this source, with its vectors: records of callers, imported projects."""
+    chunks = f"(project, hash) IN (SELECT project, hash FROM fx_vec_member WHERE worktree = '{filters.EVERYWHERE}')"
+    for table, condition in (
+        ("chunk", chunks),
+        ("embedding", f"chunk_id IN (SELECT id FROM fx_vec_chunk WHERE {chunks})"),
+        ("artifact", chunks),
+        ("member", f"worktree = '{filters.EVERYWHERE}'"),
+        ("record", "true"),
+        ("project", "true"),
+    ):
+        columns = ", ".join(row[1] for row in empty.execute(f"PRAGMA table_info(fx_vec_{table})"))
+        rows = database.execute(f"SELECT {columns} FROM fx_vec_{table} WHERE {condition} ORDER BY 1")
+        marks = ", ".join("?" * len(rows.description))
+        empty.executemany(f"INSERT INTO fx_vec_{table}({columns}) VALUES ({marks})", rows)
+    for batch in keywords.batches_of_chunks(empty):
+        for table, terms in batch.items():
+            keywords.insert(empty, terms, table)
 
 
 def drop_everything(database: sqlite3.Connection) -> None:
     keywords.clear(database)
-    for table in ("chunk", "embedding", "artifact", "member", "file", "skip", "built", "record", "project", "state"):
+    for table in ("chunk", "embedding", "refused", "artifact", "member", "file", "skip", "built", "record", "project"):
         database.execute(f"DELETE FROM fx_vec_{table}")
+    database.execute("DELETE FROM fx_vec_state")
 
 
 def key_of(member: Member) -> MemberKey:
@@ -228,6 +245,16 @@ def _replace_files(
 def file_states(database: sqlite3.Connection, worktree: str) -> Mapping[str, FileState]:
     rows = database.execute("SELECT path, size, mtime_ns, inode, hash FROM fx_vec_file WHERE worktree = ?", (worktree,))
     return {path: FileState(*state) for path, *state in rows}
+
+
+def cut_by_lines(database: sqlite3.Connection, worktree: str) -> Sequence[CutByLines]:
+    rows = database.execute(
+        "SELECT DISTINCT CASE m.path WHEN '' THEN m.hash ELSE m.path END, a.detail FROM fx_vec_artifact a"
+        " JOIN fx_vec_member m ON m.project = a.project AND m.hash = a.hash"
+        " WHERE a.project = '' AND a.skip IS NULL AND a.detail <> '' AND m.worktree = ? ORDER BY 1",
+        (worktree,),
+    )
+    return [CutByLines(*row) for row in rows]
 
 
 def skipped_artifacts(database: sqlite3.Connection, worktree: str) -> Sequence[Skipped]:

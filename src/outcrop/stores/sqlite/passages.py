@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from outcrop import chunking
 from outcrop.core.batches import slices
 from outcrop.core.model import Chunk, Filter, Kind, MediaNote, Part, Space
-from outcrop.core.rows import ArtifactKey, Digested, Embedded, Passage, PassageRef
+from outcrop.core.rows import ArtifactKey, Digested, Embedded, Passage, PassageRef, RefusedChunk
 from outcrop.core.vectors import from_bytes
 from outcrop.stores.sqlite import upserts
 from outcrop.stores.sqlite.filters import EVERYWHERE
@@ -138,12 +138,15 @@ def _wanted(artifacts: Sequence[ArtifactKey]) -> str:
 
 
 def pending(database: sqlite3.Connection, space: Space, chosen: frozenset[int] | None) -> Sequence[Digested]:
-    """Distinct chunks without a vector in a space, in index order; of these ids only where some are chosen."""
+    """Distinct chunks that a space is not done with, in index order; of these ids only where some are chosen."""
     rows = database.execute(
-        f"SELECT id, digest, kind = ?, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
-        " WHERE NOT EXISTS(SELECT 1 FROM fx_vec_embedding e WHERE e.chunk_id = c.id AND e.model = ?)"
+        f"SELECT id, digest, kind = :commit, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
+        " WHERE NOT EXISTS(SELECT 1 FROM fx_vec_embedding e"
+        " WHERE e.chunk_id = c.id AND e.model = :model AND e.dim = :dim)"
+        " AND NOT EXISTS(SELECT 1 FROM fx_vec_refused r"
+        " WHERE r.digest = c.digest AND r.model = :model AND r.dim = :dim)"
         " ORDER BY id",
-        (Kind.COMMIT, space.model),
+        {"commit": Kind.COMMIT, "model": space.model, "dim": space.dim},
     )
     found: dict[bytes, Digested] = {}
     for chunk_id, digest, is_commit, *columns in rows:
@@ -152,14 +155,31 @@ def pending(database: sqlite3.Connection, space: Space, chosen: frozenset[int] |
     return list(found.values())
 
 
+def refused(database: sqlite3.Connection, space: Space, chosen: frozenset[int] | None) -> Sequence[RefusedChunk]:
+    """Chunks that the embedder of a space refused, by when it was last tried; of these ids where some are chosen."""
+    rows = database.execute(
+        f"SELECT c.id, c.digest, c.kind = ?, coalesce(c.path, c.hash), r.reason, {CHUNK_COLUMNS}"
+        " FROM fx_vec_refused r CROSS JOIN fx_vec_chunk c ON c.digest = r.digest WHERE r.model = ? AND r.dim = ?"
+        " AND NOT EXISTS(SELECT 1 FROM fx_vec_embedding e"
+        " WHERE e.chunk_id = c.id AND e.model = r.model AND e.dim = r.dim)"
+        " ORDER BY r.tried, c.id",
+        (Kind.COMMIT, space.model, space.dim),
+    )
+    return [
+        RefusedChunk(stored_chunk(columns), digest, path, reason, is_commit=bool(is_commit))
+        for chunk_id, digest, is_commit, path, reason, *columns in rows
+        if chosen is None or chunk_id in chosen
+    ]
+
+
 def embedded(database: sqlite3.Connection, worktree: str, space: Space, artifact: str) -> Sequence[Embedded]:
     """The chunks of one of this source's artifacts that a view shows, by ``seq``, with vectors where there are some."""
     found = database.execute(
         f"SELECT c.digest, e.v, c.uri, c.transcript, {CHUNK_COLUMNS} FROM fx_vec_chunk c"
-        " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
+        " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ? AND e.dim = ?"
         " WHERE c.project = '' AND c.hash = ? AND EXISTS(SELECT 1 FROM fx_vec_member m"
         " WHERE m.project = '' AND m.hash = c.hash AND m.part = c.part AND m.worktree = ?) ORDER BY c.seq",
-        (space.model, artifact, worktree),
+        (space.model, space.dim, artifact, worktree),
     ).fetchall()
     with checked_lengths(space):
         return [

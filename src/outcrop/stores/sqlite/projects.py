@@ -64,7 +64,8 @@ class ProjectTables(VectorStore):
             )
             rows = database.execute(
                 "SELECT c.project, count(*), count(e.chunk_id) FROM fx_vec_chunk c"
-                " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = (SELECT model FROM fx_vec_state)"
+                " LEFT JOIN fx_vec_embedding e ON e.chunk_id = c.id"
+                " AND (e.model, e.dim) = (SELECT model, dim FROM fx_vec_state)"
                 " WHERE c.project IN (SELECT project FROM fx_vec_project)"
                 " AND EXISTS(SELECT 1 FROM fx_vec_member m WHERE m.project = c.project AND m.hash = c.hash"
                 f" AND m.part = c.part AND {_IMPORTED})"
@@ -110,7 +111,7 @@ class ProjectTables(VectorStore):
                 writer.add_vectors(
                     database,
                     [
-                        (chunk_id, space.model, space.dim, by_digest[item.digest].tobytes())
+                        writer.vector_row(chunk_id, space, item.digest, by_digest[item.digest].tobytes())
                         for chunk_id, item in enumerate(items, first)
                         if item.digest in by_digest
                     ],

@@ -1,4 +1,4 @@
--- Version 3. fx_vec_chunk, fx_vec_embedding and fx_vec_state are read by other tools: their names and columns stay.
+-- Version 4. fx_vec_chunk, fx_vec_embedding and fx_vec_state are read by other tools: their names and columns stay.
 -- docs/formats.md explains every column.
 CREATE TABLE fx_vec_meta(
   key TEXT PRIMARY KEY,
@@ -24,6 +24,7 @@ CREATE TABLE fx_vec_chunk(
   end_s REAL,
   uri TEXT,
   transcript TEXT,
+  checksum INTEGER,
   UNIQUE(project, hash, seq)
 );
 CREATE INDEX fx_vec_chunk_digest ON fx_vec_chunk(digest);
@@ -33,7 +34,8 @@ CREATE TABLE fx_vec_embedding(
   model TEXT NOT NULL,
   dim INTEGER NOT NULL,
   v BLOB NOT NULL,
-  PRIMARY KEY(chunk_id, model)
+  checksum INTEGER,
+  PRIMARY KEY(chunk_id, model, dim)
 );
 
 CREATE TABLE fx_vec_state(
@@ -114,6 +116,15 @@ CREATE TABLE fx_vec_project(
   model TEXT NOT NULL,
   dim INTEGER NOT NULL,
   imported REAL NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE fx_vec_refused(
+  digest BLOB NOT NULL,
+  model TEXT NOT NULL,
+  dim INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  tried REAL NOT NULL,
+  PRIMARY KEY(digest, model, dim)
 ) WITHOUT ROWID;
 
 -- Terms come split and folded from terms.py; porter takes the English endings off, on both sides.

@@ -7,18 +7,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from outcrop.core import rows
 from outcrop.core.model import EVERYTHING, FileState, Filter, Kind, Part, Skipped, SkipReason, Space
 from outcrop.core.protocols import Matrix, Vector, override
-from outcrop.core.reports import CollectionStatus, SpaceStatus
-from outcrop.errors import IndexMissing
+from outcrop.core.reports import CollectionStatus, CutByLines, SpaceStatus
+from outcrop.errors import IndexMissing, StoreError, StoreFull, StoreLocked
 from outcrop.stores.sqlite import filters, inventory, keywords, membership, passages, upserts, writer
 from outcrop.stores.sqlite.connection import copy_tables, count_change, meta, moment, transaction
 from outcrop.stores.sqlite.file import DatabaseFile
 from outcrop.stores.sqlite.filters import EVERYWHERE
+from outcrop.stores.sqlite.integrity import checksums
 from outcrop.stores.sqlite.matrix import VectorCache
 from outcrop.stores.sqlite.projects import ProjectTables
+
+if TYPE_CHECKING:
+    from outcrop.stores.sqlite.integrity.check import Findings
 
 # Thousands of commits are alike in these.
 _WHOLE = frozenset({Part.WHOLE})
@@ -34,8 +39,10 @@ class SqliteStore(ProjectTables):
         worktree: The view of the source that this store object reads and writes.
     """
 
-    def __init__(self, path: Path | None, worktree: str = "", shared: bool = False, *, read_only: bool = False) -> None:
-        super().__init__(DatabaseFile(path, shared, read_only))
+    def __init__(
+        self, path: Path | DatabaseFile | None, worktree: str = "", shared: bool = False, *, read_only: bool = False
+    ) -> None:
+        super().__init__(path if isinstance(path, DatabaseFile) else DatabaseFile(path, shared, read_only))
         self.path = self.file.path
         self.worktree = worktree
         self._reading = self.file.reading
@@ -114,6 +121,8 @@ class SqliteStore(ProjectTables):
             if space is not None:
                 writer.set_space(database, space)
             done = writer.insert(database, prepared)
+            # What is cut again is at more places than the one that it was read at.
+            membership.update_paths(database, "", {entry.ref.hash for entry in entries})
             writer.mark_unplaced(database, prepared)
             dropped = rows.Replaced(0, 0) if change is None else membership.apply(database, self.worktree, change)
         return rows.Written(before.chunks + done.chunks, before.reused + done.reused, dropped)
@@ -153,6 +162,11 @@ class SqliteStore(ProjectTables):
                     writer.finish(database, self.worktree, completion.revision, completion.builders)
 
     @override
+    def refuse(self, space: Space, reasons: Mapping[bytes, str]) -> None:
+        with self.file.changing() as database:
+            writer.refuse(database, space, reasons)
+
+    @override
     def finish(self, revision: str, builders: Sequence[str] = rows.DEFAULT_BUILDERS) -> None:
         done = self.revisions()
         if all(done.get(builder) == revision for builder in builders) and not self.interrupted():
@@ -166,32 +180,65 @@ class SqliteStore(ProjectTables):
             scaled, bad = writer.find_denormalised(database)
         if scaled or bad:
             with self.file.changing() as database:
-                database.executemany("UPDATE fx_vec_embedding SET v = ? WHERE rowid = ?", scaled)
+                database.executemany("UPDATE fx_vec_embedding SET v = ?, checksum = ? WHERE rowid = ?", scaled)
                 database.executemany("DELETE FROM fx_vec_embedding WHERE rowid = ?", bad)
                 if bad:
                     database.execute("DELETE FROM fx_vec_built")
         return len(scaled), len(bad)
 
-    def holds_others(self) -> bool:
-        """Whether there is anything that does not come from this source: a caller's records, or imported projects."""
-        question = "SELECT EXISTS(SELECT 1 FROM fx_vec_record) OR EXISTS(SELECT 1 FROM fx_vec_project)"
-        try:
-            with self._reading() as database:
-                return bool(database.execute(question).fetchone()[0])
-        except IndexMissing:
-            return False
+    @contextmanager
+    def replacement(self) -> Iterator[SqliteStore]:
+        """A new store that takes this one's place when the block ends without an error; until then this one answers.
 
-    def forget_sources(self) -> None:
-        """Drop everything that was made from sources, in all views; records of callers stay, with their vectors."""
-        with self.file.changing() as database:
-            membership.drop_sources(database)
+        It holds what does not come from this source, where that can be read: records of callers, imported projects.
+        """
+        with self.file.replacement() as file:
+            new = SqliteStore(file, self.worktree)
+            with file.changing() as empty:
+                try:
+                    with self.file.snapshot() as database:
+                        membership.copy_others(database, empty)
+                except (StoreLocked, StoreFull):
+                    raise
+                except StoreError:
+                    # A rebuild is the way out of every damage.
+                    membership.drop_everything(empty)
+            yield new
+
+    def check(self) -> Findings:
+        """What is damaged of it; ``StoreLocked`` while another process writes."""
+        from outcrop.stores.sqlite.integrity.check import check
+
+        with self.file.locked(), self._reading() as database:
+            return check(database, self.is_shared)
+
+    def remove_damage(self, found: Findings) -> list[str]:
+        """Remove what a check found, so that builds make it again. Returns ids of records that are removed."""
+        from outcrop.stores.sqlite.integrity.check import remove_damage
+
+        lost: list[str] = []
+        if found.damage:
+            with self.file.changing() as database:
+                lost = remove_damage(database, found)
+        if found.bad_keywords:
+            self.file.rebuild_keywords()
+        return lost
+
+    def intact_vectors(self, space: Space) -> Mapping[bytes, bytes]:
+        """Vectors that can still be read and are what was stored, by the digest of their text."""
+        from outcrop.stores.sqlite.integrity.check import read_intact_vectors
+
+        with self._reading() as database:
+            return read_intact_vectors(database, space)
 
     @override
     def clear(self, corpus: str | None = None, space: Space | None = None) -> None:
         with self.file.changing() as database:
             if space is not None:
-                database.execute("DELETE FROM fx_vec_embedding WHERE model = ?", (space.model,))
-                database.execute("DELETE FROM fx_vec_built WHERE (SELECT model FROM fx_vec_state) = ?", (space.model,))
+                key = (space.model, space.dim)
+                for table in ("embedding", "refused"):
+                    database.execute(f"DELETE FROM fx_vec_{table} WHERE model = ? AND dim = ?", key)
+                database.execute("DELETE FROM fx_vec_built WHERE (SELECT (model, dim) = (?, ?) FROM fx_vec_state)", key)
             elif corpus is not None:
                 records = database.execute("SELECT id FROM fx_vec_record WHERE corpus = ?", (corpus,)).fetchall()
                 upserts.remove(database, corpus, [row[0] for row in records])
@@ -246,6 +293,11 @@ class SqliteStore(ProjectTables):
             return membership.skipped_artifacts(database, self.worktree)
 
     @override
+    def cut_by_lines(self) -> Sequence[CutByLines]:
+        with self._reading() as database:
+            return membership.cut_by_lines(database, self.worktree)
+
+    @override
     def built(self) -> str | None:
         done = self.revisions()
         found = {done.get(builder) for builder in rows.DEFAULT_BUILDERS}
@@ -262,6 +314,12 @@ class SqliteStore(ProjectTables):
         with self._reading() as database:
             question = "SELECT 1 FROM fx_vec_member WHERE worktree = ? LIMIT 1"
             return database.execute(question, (self.worktree,)).fetchone() is not None
+
+    @override
+    def holds_others(self) -> bool:
+        question = "SELECT EXISTS(SELECT 1 FROM fx_vec_record) OR EXISTS(SELECT 1 FROM fx_vec_project)"
+        with self._reading() as database:
+            return bool(database.execute(question).fetchone()[0])
 
     @override
     def members(self, builder: str | None = None) -> Sequence[rows.Member]:
@@ -301,20 +359,27 @@ class SqliteStore(ProjectTables):
             return passages.pending(database, space, _as_set(visible))
 
     @override
+    def refused(self, space: Space, where: Filter = EVERYTHING) -> Sequence[rows.RefusedChunk]:
+        with self._view(where) as (database, visible):
+            return passages.refused(database, space, _as_set(visible))
+
+    @override
     def embedded(self, space: Space, digests: Sequence[bytes]) -> frozenset[bytes]:
         question = (
-            "SELECT 1 FROM fx_vec_chunk c JOIN fx_vec_embedding e ON e.chunk_id = c.id AND e.model = ?"
-            " WHERE c.digest = ? LIMIT 1"
+            "SELECT 1 FROM fx_vec_chunk c JOIN fx_vec_embedding e ON e.chunk_id = c.id"
+            " WHERE e.model = ? AND e.dim = ? AND c.digest = ? LIMIT 1"
         )
         with self._reading() as database:
+            key = (space.model, space.dim)
             return frozenset(
-                digest for digest in digests if database.execute(question, (space.model, digest)).fetchone() is not None
+                digest for digest in digests if database.execute(question, (*key, digest)).fetchone() is not None
             )
 
     @override
     def progress(self, space: Space, where: Filter = EVERYTHING) -> tuple[int, int]:
         with self._view(where) as (database, visible):
-            embedded = self._vectors.count(database, space, visible)
+            refused = passages.refused(database, space, _as_set(visible))
+            embedded = self._vectors.count(database, space, visible) + len(refused)
             if visible is not None:
                 return embedded, len(visible)
             (chunks,) = database.execute("SELECT count(*) FROM fx_vec_chunk").fetchone()
@@ -391,6 +456,12 @@ class SqliteStore(ProjectTables):
     def passages(self, ids: Sequence[int], where: Filter) -> Mapping[int, rows.Passage]:
         with self.file.snapshot() as database:
             return passages.passages(database, self.worktree, ids, where)
+
+    @override
+    def damaged(self, ids: Sequence[int], with_vectors: bool) -> frozenset[int]:
+        with self.file.snapshot() as database:
+            state = self.state() if with_vectors else None
+            return checksums.damaged(database, ids, None if state is None else state.space)
 
     def passage_refs(self, where: Filter) -> Sequence[rows.PassageRef]:
         """Every passage of this view that a filter selects, in index order."""

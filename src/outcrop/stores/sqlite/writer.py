@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from outcrop.core.vectors import ON_DISK, from_bytes, normalise, to_bytes
 from outcrop.errors import BadEmbedding, FormatError
 from outcrop.stores.sqlite import keywords
 from outcrop.stores.sqlite.connection import meta, set_meta
+from outcrop.stores.sqlite.integrity import checksums
 
 # Chunks of one transaction in a shared database, roughly: its other programs wait for about a fifth of a second.
 SHARED_BATCH = 1000
@@ -20,13 +22,10 @@ SHARED_BATCH = 1000
 # How far a vector's length may be from 1 before it is written anew.
 UNIT_TOLERANCE = 1e-6
 
-_CHUNK_COLUMNS = (
-    "id, project, hash, kind, path, seq, text, part, name, first_line, last_line, cell, cell_id, digest"
-    ", start_s, end_s, uri, transcript"
-)
+_CHUNK_COLUMNS = f"id, kind, path, {checksums.CHUNK_COLUMNS}, checksum"
 
-# Chunk id, model, dimension, vector.
-VectorRow = tuple[int, str, int, bytes]
+# Chunk id, model, dimension, vector, checksum.
+VectorRow = tuple[int, str, int, bytes, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +66,12 @@ def prepare(entries: Sequence[Entry], project: str = "") -> Prepared:
         uri, transcript = (entry.media.uri, entry.media.transcript) if entry.media else (None, None)
         for item in entry.chunks:
             chunk = item.chunk
-            start_s, end_s = chunk.seconds or (None, None)
-            # In the order of _CHUNK_COLUMNS.
-            columns = (
+            # SQLite gives them back as floating-point numbers.
+            start_s, end_s = map(float, chunk.seconds) if chunk.seconds else (None, None)
+            # In the order of checksums.CHUNK_COLUMNS.
+            covered = (
                 project,
                 ref.hash,
-                ref.kind,
-                ref.path,
                 chunk.seq,
                 chunk.text,
                 chunk.part,
@@ -90,7 +88,7 @@ def prepare(entries: Sequence[Entry], project: str = "") -> Prepared:
             )
             terms = (keywords.terms_of(chunk.name or ""), path_terms, keywords.terms_of(chunk.text))
             words[keywords.table_of(ref.kind)].append((len(chunks), terms))
-            chunks.append(columns)
+            chunks.append((ref.kind, ref.path, *covered, checksums.of_chunk(*covered)))
     return Prepared(project, entries, chunks, words)
 
 
@@ -112,7 +110,7 @@ def insert(database: sqlite3.Connection, prepared: Prepared) -> Written:
     for table, rows in prepared.terms.items():
         keywords.insert(database, ((first + place, *row) for place, row in rows), table)
     database.executemany(
-        f"INSERT INTO fx_vec_chunk({_CHUNK_COLUMNS}) VALUES ({', '.join('?' * 18)})",
+        f"INSERT INTO fx_vec_chunk({_CHUNK_COLUMNS}) VALUES ({', '.join('?' * 19)})",
         ((chunk_id, *row) for chunk_id, row in enumerate(prepared.chunks, first)),
     )
     reused = _reuse_vectors(database, first - 1)
@@ -144,13 +142,15 @@ def _reuse_vectors(database: sqlite3.Connection, before: int) -> int:
     """Give new chunks (id over ``before``) the vectors of older ones with the same digest, in every space."""
     database.execute(
         "INSERT OR IGNORE INTO fx_vec_embedding"
-        " SELECT n.id, e.model, e.dim, e.v FROM fx_vec_chunk n"
+        " SELECT n.id, e.model, e.dim, e.v, e.checksum FROM fx_vec_chunk n"
         " JOIN fx_vec_chunk o ON o.digest = n.digest AND o.id <= :before"
         " JOIN fx_vec_embedding e ON e.chunk_id = o.id WHERE n.id > :before",
         {"before": before},
     )
     (reused,) = database.execute(
-        "SELECT count(*) FROM fx_vec_embedding e, fx_vec_state s WHERE e.model = s.model AND e.chunk_id > ?", (before,)
+        "SELECT count(*) FROM fx_vec_embedding e, fx_vec_state s"
+        " WHERE e.model = s.model AND e.dim = s.dim AND e.chunk_id > ?",
+        (before,),
     ).fetchone()
     return int(reused)
 
@@ -164,6 +164,9 @@ def delete_chunks(database: sqlite3.Connection, ids: Sequence[int]) -> None:
     keywords.delete(database, ids)
     database.executemany("DELETE FROM fx_vec_embedding WHERE chunk_id = ?", ((chunk_id,) for chunk_id in ids))
     database.executemany("DELETE FROM fx_vec_chunk WHERE id = ?", ((chunk_id,) for chunk_id in ids))
+    database.execute(
+        "DELETE FROM fx_vec_refused AS r WHERE NOT EXISTS(SELECT 1 FROM fx_vec_chunk c WHERE c.digest = r.digest)"
+    )
 
 
 def set_space(database: sqlite3.Connection, space: Space) -> None:
@@ -176,29 +179,48 @@ def place_vectors(
     database: sqlite3.Connection, space: Space, digests: Sequence[bytes], vectors: Matrix
 ) -> list[VectorRow]:
     rows = [
-        (chunk_id, space.model, space.dim, row.tobytes())
+        vector_row(chunk_id, space, digest, row.tobytes())
         for digest, row in zip(digests, vectors.astype(ON_DISK, copy=False), strict=True)
         for (chunk_id,) in database.execute("SELECT id FROM fx_vec_chunk WHERE digest = ?", (digest,)).fetchall()
     ]
     return sorted(rows, key=lambda row: row[0])
 
 
+def vector_row(chunk_id: int, space: Space, digest: bytes, vector: bytes) -> VectorRow:
+    checksum = checksums.of_vector(space.model, space.dim, digest, vector)
+    return chunk_id, space.model, space.dim, vector, checksum
+
+
 def add_vectors(database: sqlite3.Connection, rows: Sequence[VectorRow]) -> None:
-    database.executemany("INSERT OR IGNORE INTO fx_vec_embedding VALUES (?, ?, ?, ?)", rows)
+    database.executemany("INSERT OR IGNORE INTO fx_vec_embedding VALUES (?, ?, ?, ?, ?)", rows)
+    database.execute(
+        "DELETE FROM fx_vec_refused AS r WHERE EXISTS(SELECT 1 FROM fx_vec_chunk c JOIN fx_vec_embedding e"
+        " ON e.chunk_id = c.id AND e.model = r.model AND e.dim = r.dim WHERE c.digest = r.digest)"
+    )
 
 
-def find_denormalised(database: sqlite3.Connection) -> tuple[list[tuple[bytes, int]], list[tuple[int]]]:
+def refuse(database: sqlite3.Connection, space: Space, reasons: Mapping[bytes, str]) -> None:
+    now = time.time()
+    database.executemany(
+        "INSERT OR REPLACE INTO fx_vec_refused VALUES (?, ?, ?, ?, ?)",
+        ((digest, space.model, space.dim, reason, now) for digest, reason in reasons.items()),
+    )
+
+
+def find_denormalised(database: sqlite3.Connection) -> tuple[list[tuple[bytes, int, int]], list[tuple[int]]]:
     """Stored vectors that are not of unit length.
 
     Returns:
-        Those that can be scaled to it, scaled, with their row ids; and row ids of those that cannot: zeros, NaN,
-        infinity, or another number of components than they say.
+        Those that can be scaled to it, scaled, with their checksums and row ids; and row ids of those that cannot:
+        zeros, NaN, infinity, or another number of components than they say.
     """
-    scaled: list[tuple[bytes, int]] = []
+    scaled: list[tuple[bytes, int, int]] = []
     bad: list[tuple[int]] = []
-    cursor = database.execute("SELECT rowid, dim, v FROM fx_vec_embedding")
+    cursor = database.execute(
+        "SELECT e.rowid, e.model, e.dim, e.v, c.digest FROM fx_vec_embedding e JOIN fx_vec_chunk c ON c.id = e.chunk_id"
+    )
     while rows := cursor.fetchmany(512):
-        for row_id, dim, data in rows:
+        for row_id, model, dim, data, digest in rows:
             try:
                 vector = from_bytes(data, dim)
                 unit = normalise(vector[None])[0]
@@ -206,7 +228,8 @@ def find_denormalised(database: sqlite3.Connection) -> tuple[list[tuple[bytes, i
                 bad.append((row_id,))
                 continue
             if abs(float(vector @ unit) - 1) > UNIT_TOLERANCE:
-                scaled.append((to_bytes(unit), row_id))
+                even = to_bytes(unit)
+                scaled.append((even, checksums.of_vector(model, dim, digest, even), row_id))
     return scaled, bad
 
 

@@ -127,7 +127,7 @@ def _footer(answer: Answer, view: AnswerView) -> Iterator[str]:
     if answer.reason:
         yield paint("warn", render.harmless_line(answer.reason))
     if answer.stale is not None:
-        yield paint("warn", f"the index is behind: {render.staleness(answer.stale)} → outcrop index")
+        yield paint("warn", f"the index is behind: {render.staleness(answer.stale)} → {answer.stale.update}")
 
 
 def suggestions(answer: Answer, *, filtered: bool, min_score: bool) -> str:

@@ -9,14 +9,33 @@ from typing import TYPE_CHECKING
 
 from outcrop.config.settings import DEFAULT, NAMES, Settings
 from outcrop.core.model import Kind, Skipped
-from outcrop.core.reports import BuildReport, CollectionStatus, Plan, Status, Watcher
+from outcrop.core.names import DEFAULT_BUILDERS
+from outcrop.core.reports import (
+    BuildReport,
+    CheckReport,
+    CollectionStatus,
+    CutByLines,
+    Damage,
+    Plan,
+    Status,
+    Watcher,
+    WordsOnly,
+)
 from outcrop.surfaces.cli.terminal import Paint
 from outcrop.surfaces.render import columns, counted, duration, harmless_line, size
 
 if TYPE_CHECKING:
     from outcrop.app.catalog import Catalog, Folder, Tally
 
+# Damaged things that are named.
+MAX_DAMAGE = 50
+
 HERE = "on this machine"
+
+# Files that even a short report names.
+NAMED_FILES = 5
+# Passages that a build names without being asked.
+WORDS_ONLY = 5
 
 
 def build_lines(report: BuildReport, *, verbose: bool) -> Iterator[str]:
@@ -39,9 +58,21 @@ def build_lines(report: BuildReport, *, verbose: bool) -> Iterator[str]:
         yield f"took {duration(report.seconds)}"
     if report.cut:
         yield f"longer than the model reads, so only their beginning was embedded: {counted(report.cut, 'passage')}"
+    yield from _words_only(report.words_only, verbose=verbose, how="outcrop index --verbose")
     if artifacts == 0:
         yield "nothing here is indexed" + ("" if report.skipped else ": there is no file to index")
     yield from _skip_summary(report.skipped, verbose=verbose, how="outcrop index --verbose")
+    yield from _by_lines(report.cut_by_lines, verbose=verbose, how="outcrop index --verbose")
+
+
+def _words_only(passages: Sequence[WordsOnly], *, verbose: bool, how: str) -> Iterator[str]:
+    if not passages:
+        return
+    shown = passages if verbose else passages[:WORDS_ONLY]
+    hint = "" if len(shown) == len(passages) else f" → {how}"
+    yield f"found by words only, since the embedder refuses them: {counted(len(passages), 'passage')}{hint}"
+    for each in shown:
+        yield f"  {harmless_line(each.path)}:{each.lines[0]}-{each.lines[1]}: {harmless_line(each.reason)}"
 
 
 def _commits(report: BuildReport | Plan) -> str:
@@ -64,6 +95,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         f"{HERE if plan.address is None else f'sent to {harmless_line(plan.address)}'}"
     )
     yield from _skip_summary(plan.skipped, verbose=True, how="")
+    yield from _by_lines(plan.cut_by_lines, verbose=True, how="")
 
 
 def _skip_summary(skipped: Sequence[Skipped], *, verbose: bool, how: str) -> Iterator[str]:
@@ -75,6 +107,14 @@ def _skip_summary(skipped: Sequence[Skipped], *, verbose: bool, how: str) -> Ite
     if verbose:
         for item in skipped:
             yield f"  {harmless_line(item.path)}: {_reason(item)}"
+
+
+def _by_lines(cut: Sequence[CutByLines], *, verbose: bool, how: str) -> Iterator[str]:
+    if cut:
+        more = "" if verbose or len(cut) <= NAMED_FILES else f" → {how}"
+        yield f"cut by lines, without their structure: {counted(len(cut), 'file')}{more}"
+    for item in cut if verbose else cut[:NAMED_FILES]:
+        yield f"  {harmless_line(item.path)}: {harmless_line(item.reason)}"
 
 
 def _reason(item: Skipped) -> str:
@@ -89,12 +129,41 @@ def skipped_lines(skipped: Sequence[Skipped], heading: str, noun: str, *, reason
         yield f"  {harmless_line(item.path)}: {_reason(item) if reasons else harmless_line(item.detail or item.reason)}"
 
 
+def check_lines(report: CheckReport) -> Iterator[str]:
+    looked = f"{counted(report.passages, 'passage')}, {counted(report.vectors, 'vector')}"
+    if report.blobs:
+        looked += f", {counted(report.blobs, 'blob')}"
+    if not report.damage:
+        yield f"checked {looked}: all is as it was stored ({duration(report.seconds)})"
+        return
+    yield from _damage_lines("damaged", report.damage)
+    if not report.repaired:
+        yield "to make again what is damaged → outcrop check --repair"
+        return
+    yield f"repaired: {counted(report.embedded, 'passage')} embedded again ({duration(report.seconds)})"
+    if report.lost:
+        yield f"removed records, whose text only their caller has: {harmless_line(', '.join(report.lost))}"
+    if report.left:
+        yield from _damage_lines("still damaged", report.left)
+        yield "of another worktree → outcrop index, there; of an imported project → outcrop projects refresh"
+
+
+def _damage_lines(heading: str, damage: Sequence[Damage]) -> Iterator[str]:
+    sorts = ", ".join(f"{number:,} {sort}" for sort, number in Counter(each.sort for each in damage).most_common())
+    yield f"{heading}: {sorts}"
+    for each in damage[:MAX_DAMAGE]:
+        yield f"  {each.sort:<10}  {harmless_line(': '.join(filter(None, (each.where, each.detail))))}"
+    if len(damage) > MAX_DAMAGE:
+        yield f"  and {len(damage) - MAX_DAMAGE:,} more"
+
+
 def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str]:
     project = f" · project {harmless_line(status.project)}" if status.project else ""
     yield f"{status.source}  {paint('path', harmless_line(status.root))}{project}"
     yield f"embedder  {status.embedder}, {HERE if status.address is None else f'sends text to {status.address}'}"
     if not status.exists:
-        yield f"index  none yet; it would be {harmless_line(status.store)} → outcrop index"
+        how = "another process is making it" if status.writer else "→ outcrop index"
+        yield f"index  none yet; it would be {harmless_line(status.store)} {how}"
         return
     yield f"index  {harmless_line(status.store)} · {size(status.bytes)} · {_freshness(status, paint)}"
     if status.watcher is not None:
@@ -120,7 +189,9 @@ def status_lines(status: Status, paint: Paint, *, verbose: bool) -> Iterator[str
                 f"also {counted(other.vectors, 'vector')} of {other.space}, {size(other.bytes)}"
                 f" → outcrop clear --space {other.space}"
             )
+    yield from _words_only(status.words_only, verbose=verbose, how="outcrop status --verbose")
     yield from _skip_summary(status.skipped, verbose=verbose, how="outcrop status --verbose")
+    yield from _by_lines(status.cut_by_lines, verbose=verbose, how="outcrop status --verbose")
 
 
 def catalog_lines(catalog: Catalog, paint: Paint, *, verbose: bool) -> Iterator[str]:
@@ -168,14 +239,21 @@ def watcher_line(watcher: Watcher, paint: Paint) -> str:
 
 
 def _freshness(status: Status, paint: Paint) -> str:
-    problem = f"{int(status.complete * 100)} % complete" if status.complete < 1 else ""
-    if status.revision is None:
-        problem = problem or "not complete"
+    problem = ""
+    if 0 < status.complete < 1:
+        problem = f"{int(status.complete * 100)} % complete"
+    elif status.missing:
+        problem = f"{' and '.join(status.missing)} {'is' if len(status.missing) == 1 else 'are'} not indexed"
+    elif status.revision is None or status.complete < 1:
+        problem = "not complete"
     elif status.stale:
-        problem = "stale: the source has changed"
+        custom = f" since {', '.join(status.behind)}" if not set(status.behind) <= set(DEFAULT_BUILDERS) else ""
+        problem = f"stale: the source has changed{custom}"
     elif status.space is not None and status.space != status.embedder:
         problem = f"made by {status.space}"
-    return paint("warn", f"{problem} → outcrop index") if problem else paint("good", "current")
+    # While another process builds, a second build would only fail.
+    advice = "" if status.writer else f" → {status.update}"
+    return paint("warn", f"{problem}{advice}") if problem else paint("good", "current")
 
 
 def settings_lines(settings: Settings, paint: Paint) -> Iterator[str]:

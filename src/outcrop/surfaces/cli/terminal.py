@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import sys
 import unicodedata
@@ -14,12 +15,14 @@ from typing import TextIO
 import click
 
 from outcrop.errors import UsageError
-from outcrop.surfaces.render import Line
+from outcrop.surfaces.render import Line, harmless
 
 # Columns where no terminal has a width: only minified text is cut.
 PIPED_WIDTH = 400
 
 _STYLES = {"path": "1;35", "line": "32", "name": "36", "dim": "2", "match": "1;31", "good": "32", "warn": "33"}
+
+_COLOURS = re.compile(rf"(\x1b\[(?:0|{'|'.join(_STYLES.values())})m)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +67,25 @@ def make_streams_robust() -> None:
 
 def show(text: str) -> None:
     """Print a result, on stdout."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(_safe(text) + "\n")
 
 
 def note(text: str) -> None:
     """Print a message on stderr, so that a pipe gets results only."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(_safe(text) + "\n")
     sys.stderr.flush()
+
+
+def _safe(text: str) -> str:
+    """The same without anything that only its writer did not make harmless; our own colours stay."""
+    return "".join(part if at % 2 else harmless(part) for at, part in enumerate(_COLOURS.split(text)))
 
 
 def confirm(question: str) -> None:
     """Go on only after a yes. Where there is no terminal to ask on, an error names ``--yes``."""
     if not is_terminal(sys.stdin):
         raise UsageError("this needs a yes, and there is no terminal to ask on; nothing was changed", "Add --yes.")
-    if not click.confirm(question, err=True):
+    if not click.confirm(_safe(question), err=True):
         note("nothing was changed")
         raise click.exceptions.Exit(1)
 

@@ -27,6 +27,7 @@ from outcrop.surfaces.install.plan import (
     command_line,
     read_setting,
 )
+from outcrop.text.files import read_regular
 from outcrop.vcs.fossil import open_fossil
 from outcrop.vcs.git import Repository, start_git
 
@@ -117,7 +118,7 @@ def _content(hook: Path) -> bytes | None:
     if not os.path.lexists(hook):
         return None
     try:
-        return hook.read_bytes()
+        return read_regular(hook)
     except FileNotFoundError:
         return b""  # a broken link
     except OSError as error:
@@ -201,7 +202,7 @@ def _fossil_hooks(repository: Path) -> str | None:
 def _our_entry(value: str) -> _FossilEntry | None:
     try:
         entries = json.loads(value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError("the hooks of this repository cannot be read", "Look at: fossil hook list") from error
     for entry in entries if isinstance(entries, list) else ():
         command = entry.get("cmd", "") if isinstance(entry, dict) else ""

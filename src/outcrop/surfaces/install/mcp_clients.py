@@ -15,6 +15,7 @@ from typing import Any
 
 from outcrop.errors import FormatError, UsageError
 from outcrop.surfaces.install.plan import ChangePlan, FileChange
+from outcrop.text.files import read_regular
 
 # An editor replaces this by the folder that is open. What it starts has another current folder, Cursor's even ``/``.
 WORKSPACE = "${workspaceFolder}"
@@ -96,7 +97,7 @@ def uninstall_client(root: Path, client: McpClient, name: str) -> ChangePlan:
 def _read(path: Path, by_hand: str) -> tuple[str | None, dict[str, Any]]:
     """The text of a file (None without one) and the object in it."""
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = read_regular(path).decode("utf-8")
         settings = json.loads(text) if text.strip() else {}
     except FileNotFoundError:
         return None, {}

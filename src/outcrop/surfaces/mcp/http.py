@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from outcrop.app.index import Index
@@ -39,6 +40,10 @@ class McpEndpoint:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "GET":
+            # A stream of what the server says unasked. It says nothing, and each would keep a connection for ever.
+            await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
+            return
         parameters = scope.get("query_string", b"").split(b"&")
         manager = self._text_only if TEXT_ONLY in parameters else self._structured
         await manager.handle_request(scope, receive, send)

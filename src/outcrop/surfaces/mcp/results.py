@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from outcrop.core.model import Kind
+from outcrop.core.reports import WordsOnly
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +64,7 @@ class IndexStatus:
     corpora: tuple[CorpusStatus, ...]
     projects: tuple[str, ...]
     skipped: Mapping[str, int]
+    words_only: tuple[WordsOnly, ...]
+    behind: tuple[str, ...]
+    update: str
+    missing: tuple[str, ...]

@@ -57,7 +57,7 @@ def answer_text(answer: Answer, full: bool) -> str:
 def _head(answer: Answer) -> str:
     parts = [f"{answer.mode}: {counted(len(answer.hits), 'hit')}", *corrections(answer)]
     if answer.stale:
-        parts.append("stale: files changed since they were indexed, lines may have moved (outcrop index)")
+        parts.append(f"stale: files changed since they were indexed, lines may have moved ({answer.stale.update})")
     if answer.reason:
         parts.append(f"because {answer.reason}" if answer.mode is Mode.KEYWORD else answer.reason)
     return _fit(harmless_line("; ".join(parts)), TOKENS_OF_THE_HEAD)
@@ -119,17 +119,26 @@ def passage_text(passage: ReadPassage) -> str:
 def status_text(status: IndexStatus) -> str:
     where = f"{status.source} {status.project} at {status.root}"
     if not status.exists:
-        return f"{where}: there is no index yet. Searches read the files, by words alone, until: outcrop index"
+        until = "another process has made the first one" if status.building else "outcrop index"
+        return f"{where}: there is no index yet. Searches read the files, by words alone, until: {until}"
     lines = [
         f"{where}: {'stale' if status.stale else 'current'}, {status.complete:.0%} embedded, {size(status.bytes)}; "
         f"space {status.space}; model {'ready' if status.ready else 'not loaded yet'}"
     ]
-    if status.stale:
-        lines.append(f"indexed at {status.revision}, now at {status.current}; to update it: outcrop index")
-    if status.space != status.embedder:
-        lines.append(f"the embedder that is set is {status.embedder}: searches go by words until outcrop index")
+    if status.missing:
+        lines.append(f"not indexed, or not completely: {', '.join(status.missing)}; to index it: outcrop index")
     if status.building:
         lines.append("it is being built right now")
+    if status.stale and not status.missing:
+        advice = "" if status.building else f"; to update it: {status.update}"
+        lines.append(f"indexed at {status.revision}, now at {status.current}{advice}")
+    if status.space != status.embedder:
+        until = "that build is done" if status.building else "outcrop index"
+        lines.append(f"the embedder that is set is {status.embedder}: searches go by words until {until}")
+    if status.words_only:
+        lines.append(
+            f"found by words only, since the embedder refuses them: {counted(len(status.words_only), 'passage')}"
+        )
     for each in status.corpora:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(each.kinds.items()))
         held = f"{counted(each.chunks, 'passage')} of {counted(each.artifacts, 'artifact')}"

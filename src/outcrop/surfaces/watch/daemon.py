@@ -7,7 +7,7 @@ fails is tried again at growing intervals, and ``status`` reports it meanwhile.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,10 +18,11 @@ from outcrop.app.index import Index
 from outcrop.app.update import is_stale, unmanaged_corpora, update
 from outcrop.app.watch_lock import UPDATING, WAITING, WATCHING, WatchNote
 from outcrop.config.settings import REPOSITORY_FILE, user_file
+from outcrop.core.model import FileState
 from outcrop.core.reports import Progress, Watcher
-from outcrop.errors import EgressRefused, NotARepository, OutcropError, SourceLocked, StoreLocked
+from outcrop.errors import EgressRefused, NoLocks, NotARepository, OutcropError, SourceLocked, StoreLocked
 from outcrop.surfaces.render import duration
-from outcrop.surfaces.watch.once import describe
+from outcrop.surfaces.watch.once import SHOWN_REVISION, describe
 from outcrop.surfaces.watch.triggers import EventsFailed, Polling, Trigger, file_identity, make_trigger
 
 # Seconds of one wait; after each, the folder, the settings and the clock are checked.
@@ -43,6 +44,10 @@ BUSY_RETRY = 1.0
 
 # Seconds between two checks whether a folder that is gone is back.
 RETURN_POLL = 2.0
+
+# Files that the output may go to at once, and how much of the end of each is looked at.
+MAX_OUTPUTS = 4
+END_BYTES = 1 << 16
 
 # Seconds between two clocks above which the machine, or this process, was suspended.
 CLOCK_JUMP = 5.0
@@ -118,6 +123,7 @@ class _Session:
         self._opened_as = self._identities()
         self._failures = 0
         self._left_out: list[str] = []
+        self._announced: bytes | None = None
         # Seconds that asking the source takes.
         self._cost = 0.0
         self._trigger = self._start_trigger(None)
@@ -187,7 +193,8 @@ class _Session:
         except (StoreLocked, SourceLocked):
             return BUSY_RETRY
         except (OutcropError, OSError) as error:
-            if isinstance(error, EgressRefused) and not self._retry_consent:
+            if isinstance(error, NoLocks) or (isinstance(error, EgressRefused) and not self._retry_consent):
+                # No later try ends otherwise.
                 raise
             return self._wait_after(error)
         if self._failures:
@@ -201,12 +208,24 @@ class _Session:
 
     def _update(self) -> None:
         self._heartbeat.say(state=UPDATING)
+        before = self._index.store.seen() if self._index.store.exists else {}
         with self._display() as progress:
             done = update(self._index, progress)
         self._heartbeat.say(updated=time.time())
-        if done.added or done.removed or done.embedded:
+        echoes = self._echoes(before)
+        # A line about nothing but the file that lines go to would be the next change of it, and so on for ever.
+        if done.added > echoes or done.removed > echoes or (done.embedded and not echoes):
+            self._announced = done.revision[:SHOWN_REVISION].encode()
             text = f"{describe(done)}, {done.reused:,} known ({duration(done.seconds)})"
             self._emit("updated", text, **asdict(done))
+
+    def _echoes(self, before: Mapping[str, FileState]) -> int:
+        """How many of the files that changed hold the last line about an update: the output goes there."""
+        seen = self._index.store.seen()
+        changed = [path for path, state in seen.items() if path not in before or before[path].hash != state.hash]
+        if self._announced is None or len(changed) > MAX_OUTPUTS:
+            return 0
+        return sum(self._announced in _end_of(self._index.source.root / path) for path in changed)
 
     def _wait_after(self, error: Exception) -> float:
         if self._identities() != self._opened_as:
@@ -221,6 +240,15 @@ class _Session:
 
     def _emit(self, name: str, text: str, **details: Any) -> None:
         self._on_event(Event(name, text, details))
+
+
+def _end_of(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - END_BYTES))
+            return file.read(END_BYTES)
+    except OSError:
+        return b""
 
 
 def _describe(place: tuple[str, Path] | None) -> str:

@@ -26,6 +26,9 @@ BUILD_TIMEOUT = 3600.0
 
 RETRY_PAUSE = 0.5
 
+# Characters of a revision in a line.
+SHOWN_REVISION = 12
+
 
 @dataclass(frozen=True, slots=True)
 class OnceResult:
@@ -58,9 +61,10 @@ def update_once(index: Index, progress: Callable[[Progress], None], *, if_indexe
 
 
 def describe(done: Update) -> str:
+    words_only = f", {len(done.words_only):,} by words only" if done.words_only else ""
     return (
-        f"current to {done.revision[:12]}: {counted(done.added, 'artifact')} new or changed, {done.removed:,} removed, "
-        f"{counted(done.embedded, 'passage')} embedded"
+        f"current to {done.revision[:SHOWN_REVISION]}: {counted(done.added, 'artifact')} new or changed,"
+        f" {done.removed:,} removed, {counted(done.embedded, 'passage')} embedded{words_only}"
     )
 
 

@@ -39,12 +39,11 @@ def make_app(index: Index, *, authenticator: Authenticator | None = None, bounds
 
     bounds = bounds or Bounds()
     site = Site(index)
-    views = _Views(site, links_for(index, Addresses(BASE)), bounds.waiting)
+    views = _Views(site, links_for(index, Addresses(BASE)), bounds)
     endpoint = McpEndpoint(lambda: index)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        views.limiter = anyio.CapacityLimiter(CONCURRENT_VIEWS)
         site.load_model()
         async with endpoint.lifespan():
             yield
@@ -64,13 +63,14 @@ async def _redirect_to_search(_: WebRequest) -> WebResponse:
 
 
 class _Views:
-    """The ASGI endpoint of every other address and method: runs the views in threads, a few at a time."""
+    """The ASGI endpoint of every other address and method: runs the views in threads, a few at a time, in turn."""
 
-    def __init__(self, site: Site, links: Links, waiting: int) -> None:
-        self.limiter: anyio.CapacityLimiter | None = None
+    def __init__(self, site: Site, links: Links, bounds: Bounds) -> None:
         self._site = site
         self._links = links
-        self._left = waiting
+        self._left = bounds.waiting
+        self._queue = bounds.queue
+        self._turn = anyio.CapacityLimiter(CONCURRENT_VIEWS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await to_starlette(await self._respond(WebRequest(scope)))(scope, receive, send)
@@ -82,12 +82,18 @@ class _Views:
         except UsageError as error:
             return problem(400, error.what, error.fix)
         request = Request(path if base == BASE.strip("/") else "", params, OWNER, BASE, web.state.nonce)
+        busy = problem(503, "too many requests at once", "Try again", {"Retry-After": "1"})
         if self._left <= 0:
-            return problem(503, "too many requests at once", "Try again", {"Retry-After": "1"})
+            return busy
         self._left -= 1
         try:
-            return await anyio.to_thread.run_sync(
-                router.respond, self._site, self._links, request, web.method, limiter=self.limiter
-            )
+            with anyio.move_on_after(self._queue) as waiting:
+                await self._turn.acquire()
+            if waiting.cancelled_caught:
+                return busy
+            try:
+                return await anyio.to_thread.run_sync(router.respond, self._site, self._links, request, web.method)
+            finally:
+                self._turn.release()
         finally:
             self._left += 1

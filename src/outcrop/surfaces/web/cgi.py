@@ -36,6 +36,7 @@ from outcrop.surfaces.web.pages.urls import Addresses
 from outcrop.surfaces.web.problems import REMOTE_FIX, error_page, problem
 from outcrop.surfaces.web.router import respond
 from outcrop.surfaces.web.view_model import Site
+from outcrop.text.visible import harmless, harmless_line
 from outcrop.vcs.fossil import open_fossil, read_setting
 
 # Seconds for a request. Fossil waits as long as the program runs.
@@ -209,16 +210,23 @@ def _check() -> int:
         if embedder.address is None:
             embedder.embed_queries(["ready"])
     except OutcropError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{harmless_line(str(error))}\n")
         return 1
     return 0
+
+
+class _SafeFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return harmless(super().format(record))
 
 
 def _configure_logging() -> None:
     """Log to the server's error output, unless that is the visitor: under inetd both are one socket."""
     if stat.S_ISSOCK(os.fstat(2).st_mode):
         logging.disable()
-    logging.basicConfig(format="outcrop: %(message)s", level=logging.WARNING)
+    handler = logging.StreamHandler()
+    handler.setFormatter(_SafeFormatter("outcrop: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
 
 
 def _limit_time() -> None:

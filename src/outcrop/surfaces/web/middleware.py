@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlencode
 
+import anyio
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as WebRequest
@@ -80,22 +81,25 @@ class SecurityMiddleware:
                     headers.setdefault(name, value)
             await send(message)
 
-        response: ASGIApp | None = self._refuse(request)
+        response: ASGIApp | None = await self._refuse(request)
         if response is None and self._authenticator.requires_token and scope["path"] == self._sign_in_path:
             response = await self._sign_in(request)
         await (response or self._app)(scope, receive, send_secured)
 
-    def _refuse(self, request: WebRequest) -> WebResponse | None:
+    async def _refuse(self, request: WebRequest) -> WebResponse | None:
         headers, path = request.headers, request.scope["path"]
         host = headers.get("host", "")
         if not self._authenticator.accepts_host(host):
             return _problem(421, "this server does not accept this host name", "Allow it with --allow-host")
-        cross_site = headers.get("sec-fetch-site") == "cross-site" and path not in self._pages
-        if cross_site or ("origin" in headers and not self._authenticator.accepts_origin(headers["origin"], host)):
+        is_foreign = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+        is_refused = is_foreign and not (path in self._pages and _is_navigation(request))
+        if is_refused or ("origin" in headers and not self._authenticator.accepts_origin(headers["origin"], host)):
             return _problem(403, "the request comes from a page of another site")
-        wait = math.ceil(self._limiter.acquire(request.client.host if request.client else ""))
-        if wait:
-            return _problem(429, "too many requests", f"Wait {wait} s", {"Retry-After": str(wait)})
+        wait = self._limiter.acquire(request.client.host if request.client else "")
+        if wait > self._bounds.queue:
+            seconds = math.ceil(wait - self._bounds.queue)
+            return _problem(429, "too many requests", f"Wait {seconds} s", {"Retry-After": str(seconds)})
+        await anyio.sleep(wait)
         if len(request.scope["query_string"]) > MAX_QUERY_BYTES:
             return _problem(414, "the address is too long", f"At most {MAX_QUERY_BYTES:,} bytes after the ?")
         length = headers.get("content-length", "0")
@@ -144,6 +148,13 @@ class SecurityMiddleware:
             return message if left >= 0 else {"type": "http.disconnect"}
 
         return receive_limited
+
+
+def _is_navigation(request: WebRequest) -> bool:
+    """Whether a person follows a link, as far as the browser says: no image, frame, script or page loaded ahead."""
+    headers = request.headers
+    is_shown = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return is_shown and request.method == "GET" and "sec-purpose" not in headers
 
 
 def _problem(status: int, what: str, fix: str = "", headers: dict[str, str] | None = None) -> WebResponse:

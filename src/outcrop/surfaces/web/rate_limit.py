@@ -20,7 +20,9 @@ class Bounds:
     rate: float = 20.0
     burst: int = 80
     # Requests that run or wait at once.
-    waiting: int = 64
+    waiting: int = 256
+    # Seconds that a request waits for its turn; nobody waits much longer for an answer.
+    queue: float = 30.0
     # Bytes of a request.
     body: int = 65_536
 
@@ -35,13 +37,13 @@ class RateLimiter:
         self._lock = threading.Lock()
 
     def acquire(self, client: str) -> float:
-        """Take one token: 0 on success, else the seconds until there is one."""
+        """Take one token, and return the seconds until it is there; where these are more than ``queue``, take none."""
         now = self._clock()
         with self._lock:
             left, then = self._buckets.pop(client, (float(self._bounds.burst), now))
-            left = min(float(self._bounds.burst), left + (now - then) * self._bounds.rate)
-            allowed = left >= 1
-            self._buckets[client] = (left - 1 if allowed else left, now)
+            left = min(float(self._bounds.burst), left + (now - then) * self._bounds.rate) - 1
+            wait = max(0.0, -left / self._bounds.rate)
+            self._buckets[client] = (left if wait <= self._bounds.queue else left + 1, now)
             if len(self._buckets) > MAX_CLIENTS:
                 self._buckets.popitem(last=False)
-        return 0.0 if allowed else (1 - left) / self._bounds.rate
+        return wait

@@ -1,4 +1,4 @@
-"""Runs the application: a socket, uvicorn, and a quick end."""
+"""Runs the application: a socket, uvicorn, bounds of its connections, and a quick end."""
 
 from __future__ import annotations
 
@@ -6,22 +6,38 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
+import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FrameType
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from outcrop.errors import OutcropError
+from outcrop.surfaces.web.connections import ACCEPTED_AT_ONCE, BoundedConnection, end_overdue
 
 # Default of ``outcrop serve``, unless another program uses it.
 PORT = 8719
 
 # Seconds for running requests when the server ends.
 SHUTDOWN_TIMEOUT = 1
+
+# Seconds after which it ends whatever still runs: a thread cannot be stopped, and nothing here writes.
+LAST_TIMEOUT = 5.0
+
+# Connections that the system keeps until they are accepted.
+BACKLOG = 1024
+
+# Seconds between two warnings that no connection can be accepted.
+_WARNING_INTERVAL = 60.0
+
+_log = logging.getLogger("outcrop.surfaces.web.server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +70,7 @@ def listen(host: str, port: int | None) -> Listening:
         try:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             opened.bind((number, attempt))
-            opened.listen(128)
+            opened.listen(BACKLOG)
         except (OSError, OverflowError) as error:
             opened.close()
             if port is None and attempt == PORT:
@@ -78,6 +94,8 @@ def run(app: ASGIApp, listening: Listening, ready: Callable[[], None] = lambda: 
     """Serve until Ctrl-C or SIGTERM, then close the socket. Calls ``ready`` when requests are answered."""
     config = uvicorn.Config(
         app,
+        http=BoundedConnection,
+        backlog=ACCEPTED_AT_ONCE,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -88,7 +106,9 @@ def run(app: ASGIApp, listening: Listening, ready: Callable[[], None] = lambda: 
         timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
         h11_max_incomplete_event_size=65_536,
     )
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    # Both report what clients do, a client that leaves with a traceback.
+    for name in ("uvicorn.error", "mcp"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     server = _Server(config, ready)
     if threading.current_thread() is threading.main_thread():
         # uvicorn raises the signal again at its end; SIGTERM then ends like Ctrl-C, with exit code 0.
@@ -101,7 +121,38 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
+        self._next_warning = 0.0
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._on_error)
         await super().startup(sockets)
+        for each in sockets or ():
+            # uvicorn's setting is also how many asyncio accepts at once, so it is a small one.
+            each.listen(BACKLOG)
         self._ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:
+            end_overdue(self.server_state.connections)
+        return await super().on_tick(counter)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            watchdog = threading.Timer(LAST_TIMEOUT, _end_now)
+            watchdog.daemon = True
+            watchdog.start()
+        super().handle_exit(sig, frame)
+
+    def _on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Without descriptors asyncio reports every connection that it cannot accept, again and again."""
+        if not isinstance(context.get("exception"), OSError) or "socket" not in context:
+            loop.default_exception_handler(context)
+        elif loop.time() >= self._next_warning:
+            self._next_warning = loop.time() + _WARNING_INTERVAL
+            _log.warning("no connection can be accepted: %s", context["exception"])
+
+
+def _end_now() -> None:
+    sys.stderr.write("outcrop: ended; a request was still running\n")
+    sys.stderr.flush()
+    os._exit(0)

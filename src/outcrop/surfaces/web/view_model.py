@@ -50,6 +50,8 @@ class Facets:
     complete: float = 1.0
     # Why the index cannot be used; empty without an index.
     error: str = ""
+    # Whether a process builds what is missing just now.
+    building: bool = False
 
     def kinds(self, projects: Collection[str] = (), corpus: str = "") -> dict[Kind, int]:
         """Passages per kind, of these projects (empty: all) and of one corpus (empty: all)."""
@@ -92,11 +94,11 @@ class Site:
         store = self.index.store
         try:
             if not store.exists:
-                return Facets(False)
+                return Facets(False, building=store.file.is_being_written())
             with store.file.snapshot() as database:
                 key = (moment(database), reader)
                 if self._cached_facets is not None and self._cached_facets[0] == key:
-                    return self._cached_facets[1]
+                    return self._with_builder(self._cached_facets[1])
                 stored = inventory.facets(database, store.worktree)
                 state = store.state()
                 embedded, chunks = store.progress(state.space) if state is not None else (0, 0)
@@ -108,7 +110,12 @@ class Site:
             complete=embedded / chunks if chunks else 1.0,
         )
         self._cached_facets = (key, facets)
-        return facets
+        return self._with_builder(facets)
+
+    def _with_builder(self, facets: Facets) -> Facets:
+        if facets.exists and facets.complete == 1:
+            return facets
+        return replace(facets, building=self.index.store.file.is_being_written())
 
     def search(self, reader: Reader, arguments: SearchArguments) -> Answer:
         kinds: Sequence[str] = arguments.kind
@@ -121,7 +128,10 @@ class Site:
         stale = answer.stale
         if stale is not None:
             current = shown_revision(stale.current, reader.kinds) or ""
-            stale = Stale(shown_revision(stale.indexed, reader.kinds), current)
+            indexed = shown_revision(stale.indexed, reader.kinds)
+            stale = (
+                replace(stale, indexed=indexed, current=current) if reader.kinds is None else Stale(indexed, current)
+            )
         return replace(answer, reason=reason, stale=stale)
 
     def read(self, reader: Reader, *, path: str | None, content_hash: str | None, project: str) -> Document:

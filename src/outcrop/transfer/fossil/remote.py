@@ -10,8 +10,9 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 from outcrop.core.reports import SyncReport
 from outcrop.errors import SourceError, StoreError
@@ -23,6 +24,13 @@ PROGRAM = "fossil"
 # How long one exchange may take: thousands of blobs over a slow line.
 EXCHANGE_TIMEOUT = 3600.0
 
+_PREFIX = "outcrop-fossil-"
+
+# Requests of one exchange that moves nothing are two or three.
+_MOST_REQUESTS = 1000
+# What a server says of itself is at the head of its reply.
+_MOST_REPLY_BYTES = 1 << 20
+
 _MOVED = re.compile(r"[\r\n]Unversioned-file (sent|received): vec/")
 _ANSWERED = re.compile(r"wire bytes sent: \d+ +received: [1-9]")
 _REFUSAL = b"pragma uv-pull-only"
@@ -31,11 +39,27 @@ _REFUSAL = b"pragma uv-pull-only"
 def exchange(repository: Path, url: str | None = None) -> SyncReport:
     """Give both copies (without a URL: that of the last synchronisation) the latest of every unversioned file."""
     moved = _MOVED.findall(_run(repository, "sync", *([url] if url else []), "--verbose", folder=None))
-    with TemporaryDirectory() as folder:
-        # Requests and replies are written to files; they hold proof of the login, and go with the folder.
+    _clear_abandoned()
+    with TemporaryDirectory(prefix=_PREFIX) as folder:
+        # Requests and replies are written to files. A request holds proof of the login, which a process that is killed
+        # would leave behind: it goes nowhere.
+        for number in range(_MOST_REQUESTS):
+            Path(folder, f"http-request-{number}.txt").symlink_to(os.devnull)
         _run(repository, "sync", *([url] if url else []), "--dry-run", "--httptrace", folder=Path(folder))
-        refused = any(_REFUSAL in reply.read_bytes() for reply in Path(folder).glob("http-reply-*.txt"))
+        refused = any(map(_holds_refusal, Path(folder).glob("http-reply-*.txt")))
     return SyncReport(moved.count("sent"), moved.count("received"), refused)
+
+
+def _holds_refusal(reply: Path) -> bool:
+    with reply.open("rb") as file:
+        return _REFUSAL in file.read(_MOST_REPLY_BYTES)
+
+
+def _clear_abandoned() -> None:
+    """Delete the folders of processes that were killed."""
+    for folder in Path(gettempdir()).glob(f"{_PREFIX}*"):
+        if time.time() - folder.lstat().st_mtime > 2 * EXCHANGE_TIMEOUT:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _run(repository: Path, *arguments: str, folder: Path | None) -> str:

@@ -22,8 +22,8 @@ from outcrop.core.protocols import TransferStore, override
 from outcrop.core.rows import TransferCounts
 from outcrop.core.sqlite_errors import translated
 from outcrop.stores.sqlite.connection import ERRORS, open_file, transaction
-from outcrop.transfer.blob import FOLDER, check_names
-from outcrop.vcs.fossil import fetch_rows, has_table, read_setting
+from outcrop.transfer.blob import FOLDER, check_names, most_bytes, oversize
+from outcrop.vcs.fossil import fetch_rows, has_table, read_setting, refuse_foreign
 
 # Stored bytes of one transaction: some 10,000 chunks, which take well under 0.2 s to write.
 BATCH_BYTES = 48 << 20
@@ -57,7 +57,9 @@ class _StoredFile:
     hash: str
     size: int
     encoding: int
-    content: bytes
+    content: bytes | None
+    # Stored bytes, also of a content that was not read.
+    length: int
 
 
 class FossilTransfer(TransferStore):
@@ -74,16 +76,21 @@ class FossilTransfer(TransferStore):
     @override
     def read(self, name: str) -> bytes | Skipped | None:
         with self._opened() as database:
-            return next((content for _, content in _contents(database, [name])), None)
+            rows = _rows(database, [name])
+        return next(map(_unpack, rows), None)
 
     @override
     def read_all(self) -> Iterator[tuple[str, bytes | Skipped]]:
         with self._opened() as database:
-            listed: list[tuple[str, int]] = _select(database, "name, sz", f"{_OURS} ORDER BY name")
+            # What is read, and not ``sz``, which says only what its writer says.
+            listed: list[tuple[str, int]] = _select(
+                database, "name, coalesce(length(content), 0)", f"{_OURS} ORDER BY name"
+            )
         for names in in_batches(listed, _READ_BYTES):
             with self._opened() as database:
-                found = _contents(database, names)
-            yield from found
+                rows = _rows(database, names)
+            # One after the other: a few stored bytes may be many.
+            yield from ((row.name, _unpack(row)) for row in rows)
 
     @override
     def replace(self, adds: Mapping[str, bytes], removes: Collection[str]) -> TransferCounts:
@@ -95,7 +102,7 @@ class FossilTransfer(TransferStore):
         fresh = [name for name, data in adds.items() if not _is_stored(data, stored.get(name))]
         # Hashed and compressed here, where nothing is locked.
         packed = (_pack(name, adds[name], algorithm) for name in fresh)
-        batches = in_batches(((file, len(file.content)) for file in packed), BATCH_BYTES, len(fresh))
+        batches = in_batches(((file, file.length) for file in packed), BATCH_BYTES, len(fresh))
         if fresh or gone:
             self._write(next(batches, []), gone)
         for batch in batches:
@@ -133,6 +140,7 @@ class FossilTransfer(TransferStore):
         """A short connection; SQLite's errors come out in our words."""
         explained = translated(str(self._path), ERRORS, "Look at: fossil test-integrity")
         with explained, closing(open_file(self._path, "mode=rw")) as database:
+            refuse_foreign(database, self._path)
             yield database
 
 
@@ -145,13 +153,19 @@ def _select(
     return fetch_rows(database, f"SELECT {columns} FROM unversioned WHERE hash IS NOT NULL AND {condition}", parameters)
 
 
-def _contents(database: sqlite3.Connection, names: Sequence[str]) -> list[tuple[str, bytes | Skipped]]:
+def _rows(database: sqlite3.Connection, names: Sequence[str]) -> list[_StoredFile]:
+    """Stored files by name, with no content where it has more bytes than any file may have."""
     marks = ", ".join("?" * len(names))
-    found = _select(database, "name, hash, sz, encoding, content", f"name IN ({marks}) ORDER BY name", names)
-    # An empty file that came by sync has no content at all.
+    # Of the types that they should have, whatever another program put there; and a negative size is no size.
+    content = f"CASE WHEN length(content) <= {max(map(most_bytes, names))} THEN CAST(content AS BLOB) END"
+    columns = (
+        f"name, CAST(hash AS TEXT), max(0, CAST(coalesce(sz, 0) AS INTEGER)), encoding, {content}, length(content)"
+    )
+    found = _select(database, columns, f"name IN ({marks}) ORDER BY name", names)
     return [
-        (name, _unpack(name, stored, encoding, content if size else b""))
-        for name, stored, size, encoding, content in found
+        # An empty file that came by sync has no content at all.
+        _StoredFile(name, stored, size, encoding, content if size else b"", length or 0)
+        for name, stored, size, encoding, content, length in found
     ]
 
 
@@ -192,18 +206,22 @@ def _pack(name: str, data: bytes, algorithm: str) -> _StoredFile:
     """The row that Fossil would make: compressed where that saves a fifth."""
     packed = len(data).to_bytes(4, "big") + zlib.compress(data)
     is_smaller = len(packed) <= 0.8 * len(data)
-    return _StoredFile(name, _digest(data, algorithm), len(data), int(is_smaller), packed if is_smaller else data)
+    stored = packed if is_smaller else data
+    return _StoredFile(name, _digest(data, algorithm), len(data), int(is_smaller), stored, len(stored))
 
 
-def _unpack(name: str, stored: str, encoding: int, content: bytes | None) -> bytes | Skipped:
+def _unpack(file: _StoredFile) -> bytes | Skipped:
+    """The content of a stored file, of which nothing is unpacked beyond the most bytes that it may have."""
+    name, most, content = file.name, most_bytes(file.name), file.content
+    if max(file.size, file.length) > most:
+        return oversize(name)
     if content is None:
         return Skipped(name, SkipReason.UNREADABLE, "its content never arrived in this copy of the repository")
-    if encoding == 1:
+    if file.encoding == 1:
         try:
-            stream = zlib.decompressobj()
-            content = stream.decompress(content[4:], int.from_bytes(content[:4], "big") + 1)
+            content = zlib.decompressobj().decompress(content[4:], file.size + 1)
         except zlib.error as error:
             return Skipped(name, SkipReason.BROKEN, f"it cannot be decompressed ({error})")
-    if not _is_stored(content, stored):
+    if not _is_stored(content, file.hash):
         return Skipped(name, SkipReason.BROKEN, "its content does not match its hash")
     return content

@@ -115,7 +115,7 @@ class GitTransfer(TransferStore):
     def _contents(self, ids: Mapping[str, str]) -> Iterator[tuple[str, bytes | Skipped]]:
         commit = self.commit
         missing = missing_objects(self._repository, commit) if commit and self._repository.is_partial() else frozenset()
-        wanted = [(found, blob.MOST_BYTES) for found in ids.values()]
+        wanted = [(found, blob.most_bytes(name)) for name, found in ids.items()]
         for name, data in zip(ids, read_blobs(self._repository, wanted, missing), strict=True):
             if data is None:
                 yield name, Skipped(name, SkipReason.UNREADABLE, "its content is not in this clone")

@@ -17,7 +17,7 @@ from outcrop.surfaces.cli import options
 from outcrop.surfaces.cli.opening import show_warnings
 from outcrop.surfaces.cli.terminal import is_terminal, note, show
 from outcrop.surfaces.install.mcp_clients import CLIENTS, install_client, uninstall_client
-from outcrop.surfaces.render import columns, harmless, harmless_line
+from outcrop.surfaces.render import columns, harmless_line
 
 if TYPE_CHECKING:
     from outcrop.app.index import Index
@@ -156,10 +156,10 @@ def context_command(
         whole = {"context": found.text, "tokens": found.tokens, "mode": found.mode, "reason": found.reason}
         options.show_json({**whole, "sources": sources})
     elif as_json and found.text:
-        inner = {"hookEventName": event, "additionalContext": harmless(found.text)}
+        inner = {"hookEventName": event, "additionalContext": found.text}
         options.show_json({"hookSpecificOutput": inner})
     elif found.text:
-        show(harmless(found.text))
+        show(found.text)
 
 
 def _read_hook(directory: Path) -> tuple[str, Path, str] | None:

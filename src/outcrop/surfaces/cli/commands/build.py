@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,9 @@ from outcrop.surfaces.render import outcome
 if TYPE_CHECKING:
     from outcrop.app.index import Index
     from outcrop.core.reports import BuildReport
+
+# Where an index is, from the folder of its source.
+INDEXES = (".outcrop/index.sqlite", ".git/outcrop/index.sqlite")
 
 # Between two tries while a watch updates the index.
 RETRY_SECONDS = 0.5
@@ -49,7 +54,8 @@ def index_command(
 
     PATH is a folder, or a Fossil repository file; without it, the current folder. Any folder in a git repository or a
     Fossil checkout means the whole repository.
-    What did not change is not read or embedded again. The index is kept inside the repository.
+    What did not change is not read or embedded again. The index is kept inside the repository. Corpora of your own that
+    are in it and whose paths the setting corpora names are brought up to date too.
 
     With --corpus, PATHs are files, folders and patterns (quoted, ** for any depth), from the current folder; without
     them, the paths in the setting corpora.
@@ -96,7 +102,7 @@ def _custom_corpus(
 def rebuild_command(
     path: Path | None, rev: str | None, verbose: bool, quiet: bool, as_json: bool, directory: Path, **flags: Any
 ) -> None:
-    """Forget every vector and embed everything again.
+    """Forget every vector and embed everything again. The old index answers until the new one is complete.
 
     Rarely needed: `outcrop index` finds by itself what changed, another model too.
 
@@ -118,22 +124,61 @@ def _build(
     quiet: bool,
     as_json: bool,
 ) -> None:
+    if not any((folder / place).exists() for folder in (where, *where.absolute().parents) for place in INDEXES):
+        # A first build, it seems: a process that cuts starts while this one imports. One that is not needed only ends.
+        from outcrop.chunking.workers.pool import prepare
+
+        prepare()
     try:
         with open_with_progress(where, flags, rev=rev, quiet=quiet) as (index, display):
-            report = _build_after_watch(index, display, arguments)
+            from outcrop.app.update import unmanaged_corpora
+
+            before = unmanaged_corpora(index)
+            report, others = _build_after_watch(index, display, arguments)
+            left = [] if "corpus" in arguments else _left_behind(index, report, before)
     except (KeyboardInterrupt, click.Abort) as stop:
-        note("\noutcrop: stopped; what was done is kept\n  → outcrop index continues from there")
+        if arguments.get("rebuild"):
+            note("\noutcrop: stopped; the index is as it was\n  → outcrop rebuild starts again")
+        else:
+            note("\noutcrop: stopped; what was done is kept\n  → outcrop index continues from there")
         raise click.exceptions.Exit(outcome(KeyboardInterrupt()).exit) from stop
     if as_json or not quiet:
-        options.show_result(report, as_json, build_lines(report, verbose=verbose))
+        result = {**asdict(report), "corpora": others} if as_json else None
+        options.show_result(result, as_json, _lines(report, others, verbose=verbose))
+    for name in left:
+        note(f"outcrop: corpus {name} was not brought up to date: its paths are not in the setting corpora")
+    if left:
+        from outcrop.search.staleness import update_commands
+
+        note(f"  → {update_commands(left, ())}")
 
 
-def _build_after_watch(index: Index, display: Display, arguments: dict[str, Any]) -> BuildReport:
-    """Build; while a watch of this index updates it, wait."""
+def _left_behind(index: Index, report: BuildReport, names: Sequence[str]) -> list[str]:
+    """Of corpora whose paths no setting names, those that are not what they would be if they were built now."""
+    revisions = index.store.revisions()
+    return [name for name in names if revisions.get(name) != report.revision]
+
+
+def _lines(report: BuildReport, others: Mapping[str, BuildReport], *, verbose: bool) -> Iterator[str]:
+    yield from build_lines(report, verbose=verbose)
+    for name, each in others.items():
+        first, *rest = build_lines(each, verbose=verbose)
+        yield f"corpus {name}: {first}"
+        yield from (f"  {line}" for line in rest)
+
+
+def _build_after_watch(
+    index: Index, display: Display, arguments: dict[str, Any]
+) -> tuple[BuildReport, Mapping[str, BuildReport]]:
+    """Build, and of a build of everything also custom corpora; while a watch of this index updates it, wait."""
+    from outcrop.app.update import build_all
+
     waiting = False
     while True:
         try:
-            return index.build(progress=display, **arguments)
+            if "corpus" in arguments:
+                return index.build(progress=display, **arguments), {}
+            return build_all(index, display, **arguments)
         except StoreLocked:
             from outcrop.app import watch_lock
 

@@ -1,4 +1,4 @@
-"""``outcrop status`` and ``outcrop clear``."""
+"""``outcrop status``, ``outcrop check`` and ``outcrop clear``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from outcrop.errors import UsageError
 from outcrop.surfaces.cli import options
-from outcrop.surfaces.cli.report_view import catalog_lines, status_lines
+from outcrop.surfaces.cli.report_view import catalog_lines, check_lines, status_lines
 from outcrop.surfaces.cli.terminal import choose_paint, confirm
 from outcrop.surfaces.render import size
 
@@ -41,6 +41,30 @@ def status_command(
         else:
             status = index.status()
             options.show_result(status, as_json, status_lines(status, paint, verbose=verbose))
+
+
+@options.command("check")
+@click.option("--repair", is_flag=True, help="Make again what is damaged, and only that.")
+@options.quiet_option
+@options.result_options
+def check_command(repair: bool, quiet: bool, as_json: bool, directory: Path, **flags: Any) -> None:
+    """Look for damage in the index: passages, vectors, words, and blobs that travel. Without --repair it only reads.
+
+    The exit code is 1 while something is damaged.
+
+    Examples:
+        outcrop check
+        outcrop check --repair
+        outcrop check --json | jq .damage
+    """
+    from outcrop.surfaces.cli.progress import open_with_progress
+
+    with open_with_progress(directory, flags, quiet=quiet) as (index, display):
+        report = index.check(repair=repair, progress=display)
+    if as_json or not quiet:
+        options.show_result(report, as_json, check_lines(report))
+    if report.left:
+        raise click.exceptions.Exit(1)
 
 
 @options.command("clear")

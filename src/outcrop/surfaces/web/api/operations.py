@@ -189,4 +189,5 @@ def _counted(status: Status, catalog: Catalog, reader: Reader) -> Status:
         collections=collections,
         spaces=catalog.spaces,
         skipped=() if catalog.omissions_hidden else status.skipped,
+        cut_by_lines=() if catalog.omissions_hidden else status.cut_by_lines,
     )

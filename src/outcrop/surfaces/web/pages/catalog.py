@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from outcrop.search.staleness import update_commands
 from outcrop.surfaces.render import REVISION_CHARACTERS, harmless_line
 from outcrop.surfaces.web.http import Request, Response
 from outcrop.surfaces.web.pages.search import ALL_PROJECTS, KIND_NAMES
@@ -22,6 +23,7 @@ EXPANDED = 0.05
 
 def catalog_page(site: Site, request: Request) -> Response:
     found = site.catalog(request.reader)
+    stale = {corpus.tally.name for corpus in found.corpora if corpus.stale}
     return page(
         request,
         "catalog.html",
@@ -29,7 +31,8 @@ def catalog_page(site: Site, request: Request) -> Response:
         catalog=found,
         project=site.project,
         revision=harmless_line(found.current)[:REVISION_CHARACTERS],
-        stale={corpus.tally.name for corpus in found.corpora if corpus.stale},
+        stale=stale,
+        update=update_commands(sorted(stale), dict(site.index.settings.corpora)),
         trees=[(folder, tiles(folder)) for folder in found.folders if folder.bytes],
         kind_names=KIND_NAMES,
         all_projects=ALL_PROJECTS,

@@ -148,5 +148,5 @@ def _notices(answer: Answer) -> list[Notice]:
         reason = harmless_line(answer.reason)
         found.append((level, reason[:1].upper() + reason[1:], ""))
     if answer.stale is not None:
-        found.append(("info", f"The index is behind: {staleness(answer.stale)}.", "`outcrop index`"))
+        found.append(("info", f"The index is behind: {staleness(answer.stale)}.", f"`{answer.stale.update}`"))
     return found

@@ -1,0 +1,1 @@
+"""Cutting in processes of their own, which a grammar may crash, hang or fill without harm."""

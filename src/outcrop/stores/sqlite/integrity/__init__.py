@@ -1,0 +1,1 @@
+"""Whether the tables are ours and hold what was written into them."""
