@@ -195,9 +195,16 @@ def test_an_index_of_before_gets_them_at_the_next_build(root: Path) -> None:
         with closing(sqlite3.connect(index.store.path)) as database, database:
             database.execute("DELETE FROM fx_vec_member WHERE builder = ?", (COMMITS,))
             database.execute("DELETE FROM fx_vec_built WHERE builder = ?", (COMMITS,))
-        assert not index.status().stale
+        status = index.status()
+        assert (status.stale, status.missing, status.behind, status.update) == (True, (), ("docs",), "outcrop index")
+        assert status.complete == 1
+        answer = index.search("sharpen scissors")
+        assert answer.hits
+        assert answer.stale is not None
         assert is_stale(index)
         assert index.build().commits == 3
+        assert not index.status().stale
+        assert not is_stale(index)
         assert len(commits(index)) == 3
 
 

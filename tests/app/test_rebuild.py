@@ -30,12 +30,14 @@ FILES: dict[str, str | bytes] = {
 QUESTIONS = ("lions at seven", "the keeper")
 
 
-@pytest.fixture(params=["folder", "git", "fossil"])
+@pytest.fixture(params=["folder", "git", "fossil", "git with commits", "fossil with commits"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    if request.param == "fossil":
+    if request.param.endswith("commits"):
+        request.getfixturevalue("with_history")
+    if request.param.startswith("fossil"):
         sample: SampleRepository = request.getfixturevalue("sample")
         path = sample.copy(tmp_path)
-    elif request.param == "git":
+    elif request.param.startswith("git"):
         path = make_repository(tmp_path / "place", FILES)
     else:
         path = tmp_path / "place"

@@ -93,11 +93,12 @@ def make_older(database: sqlite3.Connection, version: int) -> None:
             database.execute(f"ALTER TABLE fx_vec_chunk DROP COLUMN {column}")
 
 
-def test_an_index_of_the_first_schema_is_brought_up_and_a_peers_is_left_alone(path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_an_index_of_an_older_schema_is_brought_up_and_a_peers_is_left_alone(path: Path, version: int) -> None:
     fill(path)
     database = sqlite3.connect(path, isolation_level=None)
     fresh = columns_of(database)
-    make_older(database, 1)
+    make_older(database, version)
     older = columns_of(database)
     with pytest.raises(StoreError, match="older Outcrop"):
         SqliteStore(path, read_only=True).state()

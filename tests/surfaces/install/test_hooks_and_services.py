@@ -262,7 +262,10 @@ class TestFossil:
     def test_a_check_in_is_indexed_once_its_backoffice_runs(self, checkout: Path, tmp_path: Path) -> None:
         fossil, repository = Fossil(tmp_path), tmp_path / "100%R zoo.fossil"
         fossil.environment |= {
-            name: os.environ[name] for name in ("OUTCROP_EMBEDDER", "OUTCROP_CONFIG", "XDG_CACHE_HOME")
+            # The hook runs this program, and indexes what this process expects.
+            name: os.environ[name]
+            for name in ("OUTCROP_EMBEDDER", "OUTCROP_CONFIG", "OUTCROP_HISTORY", "XDG_CACHE_HOME", "PYTHONPATH")
+            if name in os.environ
         }
         assert watch(checkout, "--install=hook", "--yes") == 0
         write(checkout, {"b.md": "# Bongo\n"})
