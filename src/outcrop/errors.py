@@ -5,6 +5,7 @@ OutcropError
 ├── EmbedderError     EmbedderUnavailable (EgressRefused · EmbedderTimeout · InputRefused) · BadEmbedding
 │                     DimensionMismatch
 ├── StoreError        IndexMissing · SpaceMismatch · SchemaTooNew · StoreLocked · StoreDamaged · StoreFull · NoLocks
+├── WorkerUnavailable
 ├── FormatError       BlobError · ManifestError · IntegrityError
 └── UsageError        UnknownKind · UnknownProject · UnknownCorpus · UnknownArtifact · BadConfig
 
@@ -41,6 +42,10 @@ class SourceLocked(SourceError):
 
 class ArtifactUnreadable(SourceError):
     """One artifact cannot be read or does not match its hash."""
+
+
+class WorkerUnavailable(OutcropError):
+    """No process can be started that reads source code."""
 
 
 class EmbedderError(OutcropError):

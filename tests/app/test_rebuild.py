@@ -138,12 +138,12 @@ with outcrop.open(sys.argv[1], settings={{"embedder": "hash"}}) as index:
 MOMENTS = [
     ("build", "embed_pending", 0),
     ("writer", "insert", 0),
-    ("writer", "add_vectors", 1),
+    ("writer", "add_vectors", 0),
     ("writer", "finish", 0),
     ("connection", "count_change", 2),
     ("connection", "replace_database", 0),
     ("connection", "replace_tables", 0),
-    *(("connection", "transaction", times) for times in (1, 4, 8)),
+    *(("connection", "transaction", times) for times in (0, 1, 2)),
     ("connection", "_drop", 1),
     ("connection", "_copy_pages", 0),
 ]
@@ -172,7 +172,7 @@ def test_killed_at_any_moment_it_leaves_the_old_index_or_the_new_one(
             status = index.status()
             assert (status.complete, status.stale, status.missing, status.writer) == (1.0, False, (), False)
             assert frozen(ask(index, *QUESTIONS)) == before, (module, name, times)
-    assert killed >= 9
+    assert killed >= 8
     with opened(place, Counting(refuse=True)) as index:
         index.build()
         assert index.check().damage == ()

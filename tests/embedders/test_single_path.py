@@ -17,7 +17,7 @@ MODELS_AND_CLIENTS = {
 }
 """What runs a model, or asks one that runs elsewhere."""
 
-INTERFACE = {f"outcrop.embedders.{name}" for name in ("factory", "check", "http.consent")}
+INTERFACE = {f"outcrop.embedders.{name}" for name in ("base", "factory", "check", "salvaged", "http.consent")}
 """The only modules of the folder that others import: none of them names an embedder of its own."""
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from outcrop.core.model import Filter, Skipped, Space, Stale
-from outcrop.core.protocols import Embedder, Matrix, Publisher, Source, TransferStore, override
+from outcrop.core.protocols import Embedder, Publisher, Source, TransferStore
 from outcrop.core.reports import BuildReport, Damage, DamageSort, Progress, Status
-from outcrop.core.vectors import from_bytes
+from outcrop.embedders.salvaged import SalvagedVectors
 from outcrop.errors import (
     IndexMissing,
     SchemaTooNew,
@@ -175,42 +172,6 @@ def salvage(store: SqliteStore, embedder: Embedder) -> SalvagedVectors:
     with suppress(StoreError):
         vectors = store.intact_vectors(embedder.space)
     return SalvagedVectors(embedder, vectors)
-
-
-class SalvagedVectors(Embedder):
-    """An embedder that first looks among vectors of its space that are there already, by the digest of their text."""
-
-    def __init__(self, embedder: Embedder, vectors: Mapping[bytes, bytes]) -> None:
-        self._embedder = embedder
-        self._vectors = vectors
-        self.reused = 0
-
-    @property
-    @override
-    def space(self) -> Space:
-        return self._embedder.space
-
-    @property
-    @override
-    def address(self) -> str | None:
-        return self._embedder.address
-
-    @property
-    @override
-    def max_tokens(self) -> int:
-        return self._embedder.max_tokens
-
-    @override
-    def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        there = [self._vectors.get(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()) for text in texts]
-        missing = [text for text, vector in zip(texts, there, strict=True) if vector is None]
-        made = iter(self._embedder.embed_passages(missing) if missing else ())
-        self.reused += len(texts) - len(missing)
-        return np.stack([next(made) if vector is None else from_bytes(vector, self.space.dim) for vector in there])
-
-    @override
-    def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        return self._embedder.embed_queries(texts)
 
 
 def _drop(store: SqliteStore, named: bool) -> None:

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from outcrop.chunking import format_of, headings
+from outcrop.chunking import cut_commit, format_of, headings
 from outcrop.chunking.code import cut_code
 from outcrop.chunking.markup import cut_markup, cut_posts
 from outcrop.chunking.notebook import NotebookCell, cut_notebook, cut_percent_script, is_percent_script, read_cells
@@ -41,7 +41,12 @@ def chunk(text: str, path: str | None, kind: Kind) -> list[Chunk]:
 
 
 def chunk_by_lines(text: str, path: str | None, kind: Kind) -> list[Chunk]:
-    """The same in windows, whatever the format, in time and memory that are proportional to the text."""
+    """The same in windows, whatever the format, in time and memory that are proportional to the text.
+
+    A commit stays whole.
+    """
+    if kind is Kind.COMMIT:
+        return cut_commit(text)
     cells: Iterable[NotebookCell] = [NotebookCell(None, Part.WHOLE, text, [])]
     if format_of(path, kind) == "notebook":
         cells = read_cells(text)

@@ -29,9 +29,10 @@ from outcrop.core.model import (
     SkipReason,
     Space,
 )
-from outcrop.core.protocols import ChunkWriter, Historied, Source
+from outcrop.core.protocols import ChunkWriter, Historied, Source, override
 from outcrop.core.reports import CutByLines, Progress
 from outcrop.core.rows import COMMITS, Digested, Entry, Member, StoredArtifact, View
+from outcrop.errors import FormatError, WorkerUnavailable
 from outcrop.indexing.scope import Scope
 from outcrop.text import decoding
 
@@ -125,6 +126,20 @@ class Cutter:
     def _refusal(self, ref: Ref) -> str:
         # The path can be why an artifact is left out.
         return f"{self.recipe(ref)}/{ref.path}"
+
+
+class LineCutter(Cutter):
+    """Cuts everything by lines, in this process."""
+
+    @override
+    def given(self, artifact: Artifact) -> Sequence[Chunk]:
+        # Imported here: every other build leaves cutting to other processes.
+        from outcrop.chunking.artifact import chunk_by_lines
+
+        try:
+            return chunk_by_lines(artifact.text, artifact.ref.path, artifact.ref.kind)
+        except FormatError:
+            return []
 
 
 def ingest(
@@ -246,10 +261,11 @@ def list_all(source: Source, seen: Mapping[str, FileState]) -> Listing:
 
 def store_some(source: Source, store: ChunkWriter, refs: Sequence[Ref], scopes: Sequence[Scope]) -> list[Member]:
     """Read, cut and store just these artifacts; returns their members in the default corpora and in these scopes."""
-    cutter = Cutter(source.rules)
-    outdated = cutter.outdated(refs, {})
-    cut = cutter.entries(outdated, source.read(outdated))
-    entries = {ref.hash: entry for ref, entry in cut if isinstance(entry, Entry) and entry.skip is None}
+    try:
+        entries = _entries(source, refs, Cutter(source.rules))
+    except WorkerUnavailable:
+        # Who asks gets an answer, if one without the structure of code.
+        entries = _entries(source, refs, LineCutter(source.rules))
     store.write(list(entries.values()))
     return [
         member
@@ -259,6 +275,12 @@ def store_some(source: Source, store: ChunkWriter, refs: Sequence[Ref], scopes: 
         if scope.names(ref.path or "")
         for member in scope.members(replace(ref, hash=entries[ref.hash].ref.hash), known_of(entries[ref.hash]))
     ]
+
+
+def _entries(source: Source, refs: Sequence[Ref], cutter: Cutter) -> dict[str, Entry]:
+    outdated = cutter.outdated(refs, {})
+    cut = cutter.entries(outdated, source.read(outdated))
+    return {ref.hash: entry for ref, entry in cut if isinstance(entry, Entry) and entry.skip is None}
 
 
 def _media(artifact: Artifact) -> MediaNote | None:

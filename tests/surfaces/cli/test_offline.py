@@ -49,6 +49,7 @@ EVERY = {
     "probe": [],
     "eval": ["{judged}"],
     "rebuild": [],
+    "check": [],
     "normalize": [],
     "completion": ["bash"],
     "clear": ["--all", "--yes"],

@@ -512,12 +512,18 @@ class TestFailures:
         build(folder)
         with outcrop.open(folder) as watching:
             with watch_lock.claim(watching.store, "test"):
-                lock = watching.store.writing()
-                lock.__enter__()
-                timer = threading.Timer(0.3, lambda: lock.__exit__(None, None, None))
-                timer.start()
+                held = threading.Event()
+
+                def hold() -> None:
+                    with watching.store.writing():
+                        held.set()
+                        time.sleep(0.3)
+
+                holder = threading.Thread(target=hold)
+                holder.start()
+                held.wait()
                 assert main(["index", str(folder)]) == 0
-                timer.join()
+                holder.join()
             assert f"process {os.getpid()} watches this" in capsys.readouterr().err
             with watching.store.writing():
                 assert main(["index", str(folder)]) == 1
@@ -525,20 +531,23 @@ class TestFailures:
     def test_another_process_that_builds_is_waited_for(self, folder: Path) -> None:
         build(folder)
         with outcrop.open(folder) as other:
-            lock = other.store.writing()
+            begin, held = threading.Event(), threading.Event()
 
             def scenario() -> Scenario:
                 event = yield
-                lock.__enter__()
+                begin.set()
+                held.wait()
                 (folder / "a.md").write_text("# Impala\n")
                 event = yield
                 assert (event.name, found(folder, "impala")) == ("updated", ["a.md"])
 
-            def release() -> None:
-                time.sleep(0.5)
-                lock.__exit__(None, None, None)
+            def hold() -> None:
+                begin.wait()
+                with other.store.writing():
+                    held.set()
+                    time.sleep(0.5)
 
-            thread = threading.Thread(target=release)
+            thread = threading.Thread(target=hold)
             thread.start()
             play(folder, scenario())
             thread.join()

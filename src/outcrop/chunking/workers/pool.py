@@ -19,7 +19,7 @@ from outcrop.chunking.workers.messages import Job
 from outcrop.chunking.workers.process import TOO_LONG, WorkerProcess
 from outcrop.core.model import Chunk, Kind
 from outcrop.core.parallel import usable_cpus
-from outcrop.errors import FormatError, OutcropError
+from outcrop.errors import FormatError, WorkerUnavailable
 
 # Characters that go to a worker at once: enough that it need not wait, few enough that all have something to do.
 BATCH = 1 << 16
@@ -63,7 +63,7 @@ def cut_all(items: Iterable[tuple[Item, Text | None]]) -> Iterator[tuple[Item, C
     Items are read ahead of those that are taken.
 
     Raises:
-        OutcropError: No process can be started.
+        WorkerUnavailable
     """
     client = _Client()
     waiting: deque[tuple[Item, Text | None, _Task | None]] = deque()
@@ -223,7 +223,7 @@ class _Pool:
             start_new_thread(self._serve, ())
         except RuntimeError as error:
             self._threads.pop()
-            raise OutcropError(f"no thread could be started that reads source code ({error})") from error
+            raise WorkerUnavailable(f"no thread could be started that reads source code ({error})") from error
 
     def _serve(self) -> None:
         process: WorkerProcess | None = None

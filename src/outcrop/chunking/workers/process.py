@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, cast
 
 import outcrop
 from outcrop.chunking.workers.messages import NO_MEMORY, READY, Job, chunks_of, receive, send
-from outcrop.errors import OutcropError
+from outcrop.errors import WorkerUnavailable
 
 TOO_LONG = "its parser took too long"
 TOO_LARGE = "its parser took too much memory"
@@ -104,8 +104,8 @@ class WorkerProcess:
                 self._requests.close()
 
 
-def _unstartable(reason: str) -> OutcropError:
-    return OutcropError(
+def _unstartable(reason: str) -> WorkerUnavailable:
+    return WorkerUnavailable(
         f"no process could be started that reads source code ({reason})",
         "Let this user have more processes or memory, then try again",
     )

@@ -53,7 +53,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "embedder": ("settings", "Show the embedder, or test it with one real call."),
         "probe": ("evaluate", "Test whether a passage is found by its meaning."),
         "eval": ("evaluate", "Measure retrieval on questions of your own."),
-        "check": ("manage", "Look for damage in the index, and repair it."),
+        "check": ("manage", "Look for damage in the index."),
         "rebuild": ("build", "Forget every vector and embed everything again."),
         "clear": ("manage", "Remove a corpus, a project, a space, or the whole index."),
         "normalize": ("transfer", "Convert vectors and blobs that older tools wrote."),

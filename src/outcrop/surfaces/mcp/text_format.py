@@ -126,7 +126,8 @@ def status_text(status: IndexStatus) -> str:
         f"space {status.space}; model {'ready' if status.ready else 'not loaded yet'}"
     ]
     if status.missing:
-        lines.append(f"not indexed, or not completely: {', '.join(status.missing)}; to index it: outcrop index")
+        advice = "" if status.building else "; to index it: outcrop index"
+        lines.append(f"not indexed, or not completely: {', '.join(status.missing)}{advice}")
     if status.building:
         lines.append("it is being built right now")
     if status.stale and not status.missing:
