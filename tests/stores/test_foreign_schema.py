@@ -88,7 +88,7 @@ def test_other_tables_of_the_database_are_left_alone(tmp_path: Path, sample: Sam
         assert database.execute("SELECT count(*) FROM fx_other").fetchone() == (0,)
 
 
-@pytest.mark.parametrize("table", ["event", "blob", "tagxref", "config", "unversioned"])
+@pytest.mark.parametrize("table", ["event", "blob", "tagxref", "config", "unversioned", "plink", "mlink", "filename"])
 def test_a_view_in_the_place_of_a_table_of_fossils(tmp_path: Path, sample: SampleRepository, table: str) -> None:
     place = sample.copy(tmp_path)
     with opened(place) as index:
