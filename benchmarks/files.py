@@ -22,6 +22,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import outcrop
@@ -65,6 +66,7 @@ def measure(options: argparse.Namespace) -> None:
             print(f"{scores[mode][question['key']]:.2f} {question['key']}: {question['query']!r}")
             print(f"   wanted {question['files']}\n   found  {files[:6]}")
     show_repositories(scores, repositories, options.kind)
+    show_sorts(scores, questions, options.kind)
     own = scores[modes[-1]]
     for file in options.against:
         there = other_scores(file, questions)
@@ -151,6 +153,22 @@ def show_repositories(scores: Scores, repositories: Mapping[str, str], kind: Seq
     columns = ("repository", "questions", *modes, f"95 % of {modes[-1]}")
     table("NDCG@10 by file", columns, rows)
     record("files", {"questions": len(repositories), "kind": kind}, columns, rows)
+
+
+def show_sorts(scores: Scores, questions: Sequence[Mapping[str, Any]], kind: Sequence[str] | None) -> None:
+    """A line a sort of question, where the questions name theirs: the mean of the repositories' means."""
+    rows = []
+    for sort in sorted({question.get("sort", "") for question in questions} - {""}):
+        ids: dict[str, list[str]] = defaultdict(list)
+        for question in questions:
+            if question["sort"] == sort:
+                ids[question["repo"]].append(question["id"])
+        means = (fmean(fmean(found[key] for key in group) for group in ids.values()) for found in scores.values())
+        rows.append((sort, sum(map(len, ids.values())), *(f"{mean:.3f}" for mean in means)))
+    if rows:
+        columns = ("sort", "questions", *scores)
+        table("NDCG@10 by file, by sort of question", columns, rows)
+        record("files by sort", {"kind": kind}, columns, rows)
 
 
 def show_against(name: str, own: dict[str, float], there: dict[str, float], repositories: Mapping[str, str]) -> None:
