@@ -360,7 +360,7 @@ def test_commits_and_searches_do_not_disturb_each_other(site: Site, tmp_path: Pa
     # The index is behind now, and says so to readers who may see check-ins.
     assert site.get("/ext/search/api/search", "dora", q="lions").json()["stale"]["current"]
     stale = site.get("/ext/search/api/search", "anonymous", q="lions").json()["stale"]
-    assert stale == {"indexed": None, "current": ""}
+    assert stale == {"indexed": None, "current": "", "corpora": [], "update": "outcrop index"}
 
 
 # -- without a server -------------------------------------------------------------------------------------------------
