@@ -633,7 +633,7 @@ def test_another_embedder_is_measured_on_a_copy_that_leaves_nothing(index: outcr
     before = contents(index)
     file = questions(tmp_path, asking("thunder lightning", "docs/storm.md"), asking("steam", "src/kettle.py"))
     with listening(as_ollama(Reader(), "reader")) as server:
-        settings = Settings(embedder="hash", endpoint_url=server.url)
+        settings = Settings(embedder="hash", endpoint_url=server.url, history=0)
         with outcrop.open(index.source.root, settings=settings) as opened:
             found = compare(opened, file, embedders=["hash", "ollama=reader@8"])
         sent = list(server.texts)
