@@ -14,7 +14,7 @@ import outcrop
 from outcrop.app import documents
 from outcrop.app.update import is_stale, update
 from outcrop.core.model import Hit, Kind, Record, SkipReason
-from outcrop.core.rows import COMMITS
+from outcrop.core.names import COMMITS
 from outcrop.errors import BadConfig, UnknownKind, UsageError
 
 pytestmark = pytest.mark.usefixtures("with_history")
@@ -60,7 +60,7 @@ def test_a_build_indexes_them_and_says_how_many(root: Path) -> None:
         plan = index.plan()
         assert (len(plan.artifacts), plan.commits, plan.texts) == (6, 3, 6)
         report = index.build()
-        assert (report.added, report.commits, report.history, report.chunks) == (6, 3, "", 6)
+        assert (report.added, report.commits, report.history_note, report.chunks) == (6, 3, "", 6)
         again = index.build()
         assert (again.added, again.unchanged, again.commits, again.embedded) == (0, 6, 3, 0)
         assert index.plan().texts == 0

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from outcrop.core.model import Chunk, FileState, Filter, Kind, Part, Ref, Skipped, SkipReason, Space
+from outcrop.core.names import COMMITS
 from outcrop.core.protocols import VectorStore
 from outcrop.core.reports import CutByLines
 from outcrop.core.rows import (
-    COMMITS,
     IMPORTED,
     Completion,
     Digested,

@@ -174,14 +174,3 @@ def test_a_vector_of_another_length_is_refused(store: SqliteStore, questions: in
         database.execute("UPDATE fx_vec_embedding SET v = zeroblob(4 * ? + 4) WHERE chunk_id = 5", (DIM,))
     with pytest.raises(StoreDamaged, match="wrong length"):
         ask(store, vectors[0])
-
-
-def test_damaged_vectors_are_no_candidates() -> None:
-    matrix = np.eye(4, dtype=np.float32)
-    matrix[1] = np.nan
-    matrix[2] = np.inf
-    query = np.full(4, 0.5, np.float32)
-    for k in (1, 2, 4, 9):
-        assert top_k(matrix, query, k)[0].tolist() == [0, 3][:k]
-        assert select(dots(matrix, query), k)[0].tolist() == [0, 3][:k]
-    assert top_k(np.full((3, 4), np.nan, np.float32), query, 2)[0].tolist() == []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from outcrop.core.model import Filter, Kind, Skipped, SkipReason, Space
+from outcrop.core.model import WITHOUT_FILES, Filter, Kind, Skipped, SkipReason, Space
 from outcrop.core.protocols import Embedder, Source, VectorStore
 from outcrop.core.reports import SpaceStatus
 from outcrop.core.rows import InventoryRow
@@ -19,9 +19,6 @@ from outcrop.search.staleness import compare, expected_revisions, missing, visib
 
 # Levels of folders that the map shows; what is deeper counts for the folder above it.
 DEPTH = 3
-
-# Kinds whose path, if any, names a page and not a file in a folder.
-_PLACELESS = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM, Kind.COMMIT})
 
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NUMBER_BYTES = 4
@@ -140,7 +137,7 @@ def catalog(
         _corpus(_tally(name, some, space), some, revisions, current) for name, some in _by(shown, lambda it: it.corpus)
     ]
     corpora = [replace(each, revision=shown_revision(each.revision, kinds)) for each in corpora]
-    filed = [each for each in shown if each.path is not None and each.kind not in _PLACELESS]
+    filed = [each for each in shown if each.path is not None and each.kind not in WITHOUT_FILES]
     return Catalog(
         source=source.type,
         project=source.project,

@@ -86,8 +86,8 @@ def open(  # noqa: A001
     found = find_root(Path(path), rev, branch)
     if not isinstance(settings, Settings):
         settings = load_usable_settings(found.root, settings)
-    if settings.doubt is not None:
-        log.warning("%s; until that is corrected, nothing is built, changed or sent", settings.doubt.what)
+    if settings.problem is not None:
+        log.warning("%s; until that is corrected, nothing is built, changed or sent", settings.problem.what)
     options = Options(
         max_bytes=settings.max_bytes,
         exclude=(*settings.exclude, *exclude_store(settings.store, found.root)),
@@ -123,9 +123,9 @@ class Index:
 
     def require_settings(self) -> None:
         """Raise where the user's own settings are not known: what they exclude, allow or name must not be guessed."""
-        doubt = self.settings.doubt
-        if doubt is not None:
-            raise BadConfig(doubt.what, doubt.fix)
+        problem = self.settings.problem
+        if problem is not None:
+            raise BadConfig(problem.what, problem.fix)
 
     def search(
         self,
@@ -165,9 +165,9 @@ class Index:
         return [self._with_update(answer) for answer in answers]
 
     def _with_update(self, answer: Answer) -> Answer:
-        doubt, stale = self.settings.doubt, answer.stale
-        if doubt is not None and answer.reason is not None:
-            answer = replace(answer, reason=f"{doubt.what}, so that its settings do not count; {answer.reason}")
+        problem, stale = self.settings.problem, answer.stale
+        if problem is not None and answer.reason is not None:
+            answer = replace(answer, reason=f"{problem.what}, so that its settings do not count; {answer.reason}")
         if stale is None:
             return answer
         return replace(answer, stale=replace(stale, update=update_commands(stale.corpora, dict(self.settings.corpora))))
@@ -237,22 +237,25 @@ class Index:
             EmbedderError: What was done so far is kept; the next build continues.
             StoreError: The index cannot be written.
         """
-        # Imported here: a search never chunks.
-        from outcrop.indexing.build import build
-
         self.require_settings()
         scope = self._scope(corpus, paths, prune)
         if rebuild and corpus is not None:
             raise UsageError("a rebuild is of the whole index, not of one corpus", "Clear that corpus, then build it")
+        return self._build(self.embedder, scope, progress, rebuild=rebuild)
+
+    def _build(
+        self, embedder: Embedder, scope: Scope, progress: Callable[[Progress], None] | None, *, rebuild: bool
+    ) -> BuildReport:
+        # Imported here: a search never chunks.
+        from outcrop.indexing.build import build
+
+        named = self.settings.store is not None
         # With an index kept elsewhere the user has not asked for blobs in the repository.
-        publisher = None if self.settings.store or corpus is not None else service.publisher(self.source, self.store)
+        publisher = None if named or scope.corpus is not None else service.publisher(self.source, self.store)
         if rebuild:
-            named = self.settings.store is not None
-            report = maintenance.rebuild(
-                self.source, self.store, self.embedder, progress, publisher, scope, named=named
-            )
+            report = maintenance.rebuild(self.source, self.store, embedder, progress, publisher, scope, named=named)
         else:
-            report = build(self.source, self.store, self.embedder, progress, publisher, scope)
+            report = build(self.source, self.store, embedder, progress, publisher, scope)
         if self.store.is_shared:
             service.warn_of_readers(self.source, self.store.names().kinds)
         return report
@@ -390,16 +393,12 @@ class Index:
         """Returns how many passages were embedded again, and records that are lost."""
         lost: list[str] = []
         custom: list[str] = []
-        reused = 0
         if found.tables.is_broken:
+            self.require_settings()
             # The present vectors are lost with the tables only where they cannot be read.
-            given = self.embedder
-            self.embedder = salvaged = maintenance.salvage(self.store, given)
-            try:
-                embedded = self.build(rebuild=True, progress=progress).embedded
-            finally:
-                self.embedder = given
-            reused = salvaged.reused
+            salvaged = maintenance.salvage(self.store, self.embedder)
+            report = self._build(salvaged, self._scope(None, None, True), progress, rebuild=True)
+            embedded = report.embedded - salvaged.reused
         else:
             built = self.store.revisions()
             custom = [name for name, _ in self.settings.corpora if name in built]
@@ -409,7 +408,7 @@ class Index:
         if transfer is not None and found.damaged_blobs:
             transfer.replace({}, [item.path for item in found.damaged_blobs])
             service.export(self.source, self.store, None)
-        return embedded - reused, lost
+        return embedded, lost
 
     def clear(self, *, corpus: str | None = None, space: str | None = None) -> int:
         """Drop a corpus of this view with its records, a space, or (without arguments) everything. Returns bytes freed.

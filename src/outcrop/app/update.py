@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from outcrop.app.index import Index
 from outcrop.core.model import Filter
+from outcrop.core.names import DEFAULT_BUILDERS
 from outcrop.core.reports import BuildReport, Progress, WordsOnly
-from outcrop.core.rows import DEFAULT_BUILDERS
 from outcrop.errors import StoreError
 from outcrop.search.staleness import compare, expected_builders
 

@@ -54,7 +54,11 @@ def passage(chunk: Chunk) -> str:
 
 def digest(chunk: Chunk) -> bytes:
     """SHA-256 of the exact string that is embedded for a chunk."""
-    return hashlib.sha256(passage(chunk).encode("utf-8", "surrogatepass")).digest()
+    return text_digest(passage(chunk))
+
+
+def text_digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def _has_word(text: str, word: str) -> bool:

@@ -59,7 +59,7 @@ class Settings:
         history: How many of the newest commits are indexed, or ``all``.
         corpora: Custom corpora: pairs of a name and the files, folders and patterns that belong to it.
         origins: For each of the names above, where its value came from.
-        doubt: Why the user's own file could not be used, so that nothing may be built, changed or sent.
+        problem: Why the user's own file could not be used, so that nothing may be built, changed or sent.
     """
 
     embedder: str = "local"
@@ -83,10 +83,10 @@ class Settings:
     history: History = DEFAULT_HISTORY
     corpora: tuple[tuple[str, tuple[str, ...]], ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
-    doubt: BadConfig | None = None
+    problem: BadConfig | None = None
 
 
-NAMES = tuple(each.name for each in fields(Settings) if each.name not in ("origins", "doubt"))
+NAMES = tuple(each.name for each in fields(Settings) if each.name not in ("origins", "problem"))
 
 
 def load_settings(
@@ -121,7 +121,7 @@ def load_settings(
 def load_usable_settings(
     root: Path | None, flags: Mapping[str, object] | None = None, environ: Mapping[str, str] = os.environ
 ) -> Settings:
-    """As :func:`load_settings`; where only the user's own file is to blame, without it, and with ``doubt``."""
+    """As :func:`load_settings`; where only the user's own file is to blame, without it, and with ``problem``."""
     try:
         return load_settings(root, flags, environ)
     except BadConfig as error:
@@ -129,7 +129,7 @@ def load_usable_settings(
             rest = load_settings(root, flags, {**environ, "OUTCROP_CONFIG": os.devnull})
         except BadConfig:
             raise error from None
-        return replace(rest, doubt=error)
+        return replace(rest, problem=error)
 
 
 def user_file(environ: Mapping[str, str] = os.environ) -> Path:

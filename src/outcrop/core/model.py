@@ -23,6 +23,10 @@ class Kind(StrEnum):
     COMMIT = "commit"
 
 
+# Kinds whose path, if any, names a page and not a file in a folder.
+WITHOUT_FILES = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM, Kind.COMMIT})
+
+
 class Mode(StrEnum):
     """How an answer, or one hit of it, was found."""
 

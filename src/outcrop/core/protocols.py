@@ -23,6 +23,7 @@ from outcrop.core.model import (
     Skipped,
     Space,
 )
+from outcrop.core.names import DEFAULT_BUILDERS
 from outcrop.core.reports import CollectionStatus, CutByLines, ProjectStatus, SpaceStatus
 
 if TYPE_CHECKING:
@@ -306,7 +307,7 @@ class ChunkWriter(IndexState, Protocol):
     def normalise(self) -> tuple[int, int]:
         """Scale every stored vector to length 1. Returns how many had another length, and how many were dropped."""
 
-    def finish(self, revision: str, builders: Sequence[str] = rows.DEFAULT_BUILDERS) -> None:
+    def finish(self, revision: str, builders: Sequence[str] = DEFAULT_BUILDERS) -> None:
         """Declare what these corpora's builds put into the view complete at this revision."""
 
     def clear(self, corpus: str | None = None, space: Space | None = None) -> None:

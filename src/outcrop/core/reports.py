@@ -61,7 +61,7 @@ class BuildReport:
     cut_by_lines: tuple[CutByLines, ...] = ()
     words_only: tuple[WordsOnly, ...] = ()  # Of all that the build covers, also what was refused before
     commits: int = 0  # How many of the artifacts are commits
-    history: str = ""  # Why these are fewer than were asked for; empty where they are not
+    history_note: str = ""  # Why these are fewer than were asked for; empty where they are not
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class Plan:
     skipped: tuple[Skipped, ...]
     cut_by_lines: tuple[CutByLines, ...] = ()
     commits: int = 0  # How many of the artifacts are commits
-    history: str = ""  # Why these are fewer than were asked for; empty where they are not
+    history_note: str = ""  # Why these are fewer than were asked for; empty where they are not
 
 
 @dataclass(frozen=True, slots=True)

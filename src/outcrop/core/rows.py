@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcrop.core.model import Chunk, FileState, Kind, MediaNote, Part, RecordNote, Ref, Skipped, SkipReason, Space
-from outcrop.core.names import COMMITS as COMMITS
-from outcrop.core.names import DEFAULT_BUILDERS as DEFAULT_BUILDERS
+from outcrop.core.names import DEFAULT_BUILDERS
 
 # Builder of what came from peers: no build prunes it, and no corpus can have this name.
 IMPORTED = "@"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from outcrop.chunking import text_digest
 from outcrop.core.model import Space
 from outcrop.core.protocols import Embedder, Matrix, override
 from outcrop.core.vectors import from_bytes
@@ -37,7 +37,7 @@ class SalvagedVectors(Embedder):
 
     @override
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        there = [self._vectors.get(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()) for text in texts]
+        there = [self._vectors.get(text_digest(text)) for text in texts]
         missing = [text for text, vector in zip(texts, there, strict=True) if vector is None]
         made = iter(self._embedder.embed_passages(missing) if missing else ())
         self.reused += len(texts) - len(missing)

@@ -11,9 +11,10 @@ import numpy as np
 
 from outcrop import chunking
 from outcrop.core.model import EVERYTHING, CommitListing, Filter, Kind, Skipped, Space
+from outcrop.core.names import COMMITS
 from outcrop.core.protocols import ChunkWriter, Embedder, IndexState, Matrix, Publisher, Source
 from outcrop.core.reports import BuildReport, Plan, Progress, WordsOnly
-from outcrop.core.rows import COMMITS, BuildOutcome, Completion, Digested, StoredArtifact, TransferCounts
+from outcrop.core.rows import BuildOutcome, Completion, Digested, StoredArtifact, TransferCounts
 from outcrop.embedders.base import InProcessEmbedder
 from outcrop.embedders.http.consent import announce
 from outcrop.errors import EmbedderError
@@ -112,7 +113,7 @@ def build(
         cut_by_lines=tuple(done.cut_by_lines),
         words_only=words_only(store, space, scope.filter),
         commits=len({ref.hash for ref in done.placed if ref.kind is Kind.COMMIT}),
-        history=done.history,
+        history_note=done.history_note,
     )
 
 
@@ -176,7 +177,7 @@ def plan(source: Source, store: ChunkWriter, embedder: Embedder, scope: Scope = 
         skipped=tuple(sorted(skipped, key=lambda item: item.path)),
         cut_by_lines=tuple(ingest.cut_by_lines(artifacts, there)),
         commits=sum(ref.kind is Kind.COMMIT for ref in artifacts),
-        history=history.note,
+        history_note=history.note,
     )
 
 

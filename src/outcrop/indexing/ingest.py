@@ -29,9 +29,10 @@ from outcrop.core.model import (
     SkipReason,
     Space,
 )
+from outcrop.core.names import COMMITS
 from outcrop.core.protocols import ChunkWriter, Historied, Source, override
 from outcrop.core.reports import CutByLines, Progress
-from outcrop.core.rows import COMMITS, Digested, Entry, Member, StoredArtifact, View
+from outcrop.core.rows import Digested, Entry, Member, StoredArtifact, View
 from outcrop.errors import FormatError, WorkerUnavailable
 from outcrop.indexing.scope import Scope
 from outcrop.text import decoding
@@ -69,7 +70,7 @@ class Ingested:
     added: frozenset[str]  # Hashes of artifacts that are new or were cut again
     reused: int  # New chunks whose vector was already there
     removed: int  # Artifacts that are gone from this build's corpora
-    history: str  # Why there are fewer commits than were asked for; empty for no such reason
+    history_note: str  # Why there are fewer commits than were asked for; empty for no such reason
 
 
 class Cutter:

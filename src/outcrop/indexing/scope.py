@@ -10,9 +10,9 @@ from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 
-from outcrop.core.model import Filter, Kind, Listing, Part, Ref, Skipped, SkipReason
-from outcrop.core.names import check_corpus
-from outcrop.core.rows import COMMITS, DEFAULT_BUILDERS, Member, StoredArtifact
+from outcrop.core.model import WITHOUT_FILES, Filter, Kind, Listing, Part, Ref, Skipped, SkipReason
+from outcrop.core.names import COMMITS, DEFAULT_BUILDERS, check_corpus
+from outcrop.core.rows import Member, StoredArtifact
 from outcrop.errors import UsageError
 from outcrop.text.globs import compile_patterns
 
@@ -22,7 +22,6 @@ DOCS = "docs"
 CODE_KINDS = frozenset({Kind.CODE, Kind.API})
 
 _RAW_ALONE = frozenset({Part.RAW})
-_NO_FILES = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM, Kind.COMMIT})
 _WILD = re.compile(r"[*?\[]")
 
 
@@ -55,7 +54,7 @@ class Scope:
         """What of a listing this build reads, and what of it is left out."""
         if self.corpus is None:
             return listing.refs, listing.skipped
-        refs = [ref for ref in listing.refs if ref.path and ref.kind not in _NO_FILES and self._covers(ref.path)]
+        refs = [ref for ref in listing.refs if ref.path and ref.kind not in WITHOUT_FILES and self._covers(ref.path)]
         skipped = [item for item in listing.skipped if self._covers(item.path)]
         return refs, skipped
 

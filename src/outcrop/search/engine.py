@@ -211,7 +211,11 @@ def keyword_answer(
     scores = {item.id: item.points / best if best > 0 else 1.0 for item in ranked}
     modes = dict.fromkeys(scores, Mode.KEYWORD)
     return _answer(
-        *(replace(query, min_score=None), passages, ranked, scores, modes),
+        replace(query, min_score=None),
+        passages,
+        ranked,
+        scores,
+        modes,
         reason=reason,
         stale=stale,
         find_damaged=find_damaged,

@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from outcrop.core.model import Answer, Artifact, Filter, Kind, Ref
+from outcrop.core.names import DEFAULT_BUILDERS
 from outcrop.core.protocols import ChunkStore, Source
-from outcrop.core.rows import DEFAULT_BUILDERS, Names, View
+from outcrop.core.rows import Names, View
 from outcrop.indexing import ingest
 from outcrop.indexing.scope import Scope, corpus_of
 from outcrop.search import engine

@@ -24,13 +24,11 @@ def top_k(matrix: Matrix, query: Vector, k: int, rows: Indices | None = None) ->
         query: float32 ``[dim]``, L2-normalised.
 
     Returns:
-        Row numbers int64 ``[m]`` and their dot products float32 ``[m]``, best first, ``m = min(k, candidates)``. Rows
-        whose product is no number (a damaged vector) are no candidates.
+        Row numbers int64 ``[m]`` and their dot products float32 ``[m]``, best first, ``m = min(k, candidates)``.
     """
     # One product over everything and a selection of scores beats gathering the wanted rows first (docs/design.md, Scan)
     # because the product streams memory in order.
-    with np.errstate(invalid="ignore", over="ignore"):
-        scores = _without_nan(matrix @ query)
+    scores = matrix @ query
     if rows is not None:
         scores = scores[rows]
     likely = _candidates(scores, k, 2 * _rounding_error(len(query)))
@@ -41,24 +39,16 @@ def top_k(matrix: Matrix, query: Vector, k: int, rows: Indices | None = None) ->
 
 def dots(block: Matrix, query: Vector) -> Vector:
     """Dot product of every row, float32 ``[n]``, each the same bits in any block."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        products: Vector = np.einsum("ij,j->i", block, query)
+    products: Vector = np.einsum("ij,j->i", block, query)
     return products
 
 
 def select(scores: Vector, k: int, rows: Indices | None = None) -> tuple[Indices, Vector]:
     """The ``k`` largest of given scores, as :func:`top_k` returns them."""
-    chosen = _without_nan(scores if rows is None else scores[rows])
+    chosen = scores if rows is None else scores[rows]
     likely = _candidates(chosen, k, 0.0)
     best = likely[np.lexsort((likely, -chosen[likely]))[:k]]
-    best = best[np.isfinite(chosen[best])]
     return (best if rows is None else rows[best]), chosen[best]
-
-
-def _without_nan(scores: Vector) -> Vector:
-    """The same with negative infinity, which is no candidate, for what is no number."""
-    wrong = ~np.isfinite(scores)
-    return np.where(wrong, np.float32(-np.inf), scores) if wrong.any() else scores
 
 
 def _candidates(scores: Vector, k: int, slack: float) -> Indices:

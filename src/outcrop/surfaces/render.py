@@ -161,7 +161,7 @@ def staleness(stale: Stale) -> str:
     before, now = (harmless_line(each or "")[:REVISION_CHARACTERS] for each in (stale.indexed, stale.current))
     custom = "" if set(stale.corpora) <= set(DEFAULT_BUILDERS) else f"{harmless_line(', '.join(stale.corpora))}: "
     if now and not before:
-        return f"{custom}a build did not finish, or a corpus was removed"
+        return f"{custom}a part was not built, or was removed"
     if now and now != before:
         return f"{custom}made at {before}, the source is at {now}"
     return f"{custom}files changed since it was made"

@@ -11,9 +11,10 @@ import numpy as np
 from outcrop.chunking import digest
 from outcrop.core.batches import WRITE_CHUNKS, in_batches, slices
 from outcrop.core.model import Kind, Part, Ref, Skipped, SkipReason, Space
+from outcrop.core.names import COMMITS, DEFAULT_BUILDERS
 from outcrop.core.protocols import Matrix, Source, TransferStore, VectorStore
 from outcrop.core.reports import ImportReport, Progress
-from outcrop.core.rows import COMMITS, DEFAULT_BUILDERS, Digested, Entry, Member, TransferCounts, View
+from outcrop.core.rows import Digested, Entry, Member, TransferCounts, View
 from outcrop.errors import BlobError
 from outcrop.indexing.ingest import Report
 from outcrop.indexing.scope import DOCS, corpus_of

@@ -151,7 +151,10 @@ def test_the_mode_is_never_hidden() -> None:
             f"the index is behind: made at {'a' * 12}, the source is at {'b' * 12} → outcrop index",
         ),
         (Stale("a" * 40 + "1", "a" * 40 + "2"), "the index is behind: files changed since it was made → outcrop index"),
-        (Stale(None, "b"), "the index is behind: a build did not finish, or a corpus was removed → outcrop index"),
+        (
+            Stale(None, "b"),
+            "the index is behind: a part was not built, or was removed → outcrop index",
+        ),
     ],
 )
 def test_an_index_that_is_behind_says_so(stale: Stale, line: str) -> None:
@@ -338,7 +341,7 @@ def test_settings_show_their_origin() -> None:
     assert lines["dim"].split() == ["3", "OUTCROP_DIM"]
     assert lines["kinds"].split() == ["x=doc", "OUTCROP_KINDS"]
     assert lines["model"].split() == ["–", "default"]
-    assert set(lines) == Settings.__dataclass_fields__.keys() - {"origins", "doubt"}
+    assert set(lines) == Settings.__dataclass_fields__.keys() - {"origins", "problem"}
 
 
 def test_plain_progress_is_a_line_every_ten_seconds_with_rate_and_remaining_time() -> None:

@@ -109,7 +109,7 @@ class Egress(Embedder):
     """Implements the ``Embedder`` port around an embedder that has an address.
 
     The user allowed text to go to the addresses in ``allowed`` beforehand. ``token`` is the name of the token. While
-    there is a ``doubt`` about the settings, nothing is sent.
+    there is a ``problem`` with the settings, nothing is sent.
     """
 
     def __init__(
@@ -120,10 +120,10 @@ class Egress(Embedder):
         allowed: Sequence[str] = (),
         proxy: str | None = None,
         token: str | None = None,
-        doubt: OutcropError | None = None,
+        problem: OutcropError | None = None,
     ) -> None:
         self.token = token
-        self._doubt = doubt
+        self._problem = problem
         self._inner = inner
         self._consent = consent
         self._allowed = frozenset(_addresses(allowed))
@@ -155,7 +155,7 @@ class Egress(Embedder):
             allowed=tuple(self._allowed),
             proxy=self._proxy,
             token=self.token,
-            doubt=self._doubt,
+            problem=self._problem,
         )
 
     def without_retries(self) -> Egress:
@@ -166,7 +166,7 @@ class Egress(Embedder):
             allowed=tuple(self._allowed),
             proxy=self._proxy,
             token=self.token,
-            doubt=self._doubt,
+            problem=self._problem,
         )
 
     def announce(self, texts: int, characters: int) -> None:
@@ -200,8 +200,8 @@ class Egress(Embedder):
             raise
 
     def _authorize(self, texts: Sequence[str], what: str) -> None:
-        if self._doubt is not None:
-            raise EgressRefused(f"nothing is sent to {self.address}, since {self._doubt.what}", self._doubt.fix)
+        if self._problem is not None:
+            raise EgressRefused(f"nothing is sent to {self.address}, since {self._problem.what}", self._problem.fix)
         with self._lock:
             if self._route is None:
                 self._route = self.locate()

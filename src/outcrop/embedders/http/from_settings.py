@@ -46,7 +46,7 @@ def make(settings: Settings, consent: Consent | None = None, environ: Mapping[st
         allowed=settings.allow_remote,
         proxy=_proxy(inner.address, environ),
         token=token,
-        doubt=settings.doubt,
+        problem=settings.problem,
     )
 
 

@@ -7,14 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from outcrop.core.model import Collection, Kind, Part, Space
+from outcrop.core.model import WITHOUT_FILES, Collection, Kind, Part, Space
 from outcrop.core.reports import CollectionStatus, SpaceStatus
 from outcrop.core.rows import ArtifactKey, InventoryRow
 from outcrop.stores.sqlite import keywords
 from outcrop.stores.sqlite.filters import EVERYWHERE
-
-# Kinds whose text is inside a structured artifact, so that no size is known of them.
-_STRUCTURED = frozenset({Kind.WIKI, Kind.TECHNOTE, Kind.TICKET, Kind.FORUM, Kind.COMMIT})
 
 # A stored vector is float32.
 NUMBER_BYTES = 4
@@ -95,7 +92,7 @@ def find(
         paths=tuple(row[0] for row in others),
         project=project,
         version=version,
-        size=None if kind in _STRUCTURED else 0,
+        size=None if kind in WITHOUT_FILES else 0,
         readable=view != EVERYWHERE,
     )
 

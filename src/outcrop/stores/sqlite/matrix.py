@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,8 @@ BATCH = 512
 
 _REPAIR = "Run: outcrop check --repair"
 
-Numbers = TypeVar("Numbers", bound=Matrix)
+# No number of a vector is as large; with it a product could overflow.
+IMMENSE = 1e6
 
 
 class _Group(NamedTuple):
@@ -88,7 +89,7 @@ class VectorCache:
         return group.ids[best], top
 
     def vectors(self, database: sqlite3.Connection, space: Space, ids: Sequence[int]) -> Mapping[int, Vector]:
-        """Vectors of single chunks, float32 ``[dim]`` each, where there are any; a damaged one is none."""
+        """Vectors of single chunks, float32 ``[dim]`` each, where there are any."""
         self._drop_if_changed(database, space)
         wanted = np.array(sorted(set(ids)), np.int64)
         if self._groups is not None:
@@ -96,10 +97,10 @@ class VectorCache:
             for group in self._groups:
                 rows = _rows_of(group.ids, wanted)
                 found |= zip(group.ids[rows].tolist(), group.matrix[rows], strict=True)
-            return _undamaged(found)
+            return found
         question = "SELECT chunk_id, v FROM fx_vec_embedding WHERE chunk_id = ? AND model = ? AND dim = ?"
         stored = [row for one in wanted.tolist() for row in database.execute(question, (one, space.model, space.dim))]
-        return _undamaged({row[0]: _block([row], space)[0] for row in stored})
+        return {row[0]: _block([row], space)[0] for row in stored}
 
     def count(self, database: sqlite3.Connection, space: Space, visible: Ids | None) -> int:
         self._drop_if_changed(database, space)
@@ -116,10 +117,6 @@ class VectorCache:
         key = (moment(database), space)
         if key != self._key:
             self._key, self._ids, self._scored, self._groups = key, None, None, None
-
-
-def _undamaged(vectors: Mapping[int, Vector]) -> Mapping[int, Vector]:
-    return {key: vector for key, vector in vectors.items() if np.isfinite(vector).all()}
 
 
 def _rows_of(ids: Ids, visible: Ids) -> Ids:
@@ -146,7 +143,7 @@ def _score(database: sqlite3.Connection, space: Space, query: Vector) -> tuple[I
     scores = [np.empty(0, np.float32)]
     for block_ids, block in _blocks(database, space):
         ids += block_ids
-        scores.append(_finite(scan.dots(block, query), space))
+        scores.append(scan.dots(block, query))
     unordered = np.array(ids, np.int64)
     order = np.argsort(unordered, kind="stable")
     return unordered[order], np.concatenate(scores)[order]
@@ -170,7 +167,6 @@ def _load(database: sqlite3.Connection, space: Space) -> tuple[Ids, tuple[_Group
         _Group(some, np.empty((len(some), space.dim), np.float32)) for some in (ids[~is_commit], ids[is_commit])
     )
     for block_ids, block in _blocks(database, space):
-        _finite(block, space)
         chosen = is_commit[np.searchsorted(ids, block_ids)]
         for group, rows in zip(groups, (~chosen, chosen), strict=True):
             group.matrix[np.searchsorted(group.ids, np.asarray(block_ids)[rows])] = block[rows]
@@ -189,13 +185,11 @@ def _blocks(database: sqlite3.Connection, space: Space) -> Iterator[tuple[list[i
 
 def _block(rows: Sequence[tuple[int, bytes]], space: Space) -> Matrix:
     with checked_lengths(space):
-        return stack([row[1] for row in rows], space.dim)
-
-
-def _finite(numbers: Numbers, space: Space) -> Numbers:
-    if not np.isfinite(numbers).all():
+        block = stack([row[1] for row in rows], space.dim)
+    # NaN is neither.
+    if not (block.min(initial=0.0) > -IMMENSE and block.max(initial=0.0) < IMMENSE):
         raise StoreDamaged(f"a stored vector of {space.id} holds NaN, infinity or immense numbers", _REPAIR)
-    return numbers
+    return block
 
 
 @contextmanager

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from outcrop.core.batches import slices
 from outcrop.core.model import FileState, Skipped, SkipReason
+from outcrop.core.names import COMMITS, DEFAULT_BUILDERS
 from outcrop.core.reports import CutByLines
-from outcrop.core.rows import COMMITS, DEFAULT_BUILDERS, Member, Replaced, View
+from outcrop.core.rows import Member, Replaced, View
 from outcrop.stores.sqlite import filters, keywords
 from outcrop.stores.sqlite.connection import meta, set_meta
 from outcrop.stores.sqlite.writer import chunk_ids, delete_chunks

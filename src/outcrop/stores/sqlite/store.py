@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from outcrop.core import rows
 from outcrop.core.model import EVERYTHING, FileState, Filter, Kind, Part, Skipped, SkipReason, Space
+from outcrop.core.names import DEFAULT_BUILDERS
 from outcrop.core.protocols import Matrix, Vector, override
 from outcrop.core.reports import CollectionStatus, CutByLines, SpaceStatus
 from outcrop.errors import IndexMissing, StoreError, StoreFull, StoreLocked
@@ -167,7 +168,7 @@ class SqliteStore(ProjectTables):
             writer.refuse(database, space, reasons)
 
     @override
-    def finish(self, revision: str, builders: Sequence[str] = rows.DEFAULT_BUILDERS) -> None:
+    def finish(self, revision: str, builders: Sequence[str] = DEFAULT_BUILDERS) -> None:
         done = self.revisions()
         if all(done.get(builder) == revision for builder in builders) and not self.interrupted():
             return
@@ -300,7 +301,7 @@ class SqliteStore(ProjectTables):
     @override
     def built(self) -> str | None:
         done = self.revisions()
-        found = {done.get(builder) for builder in rows.DEFAULT_BUILDERS}
+        found = {done.get(builder) for builder in DEFAULT_BUILDERS}
         return found.pop() if len(found) == 1 else None
 
     @override

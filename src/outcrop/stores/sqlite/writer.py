@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from outcrop.core.model import Part, Space
+from outcrop.core.names import DEFAULT_BUILDERS
 from outcrop.core.protocols import Matrix
-from outcrop.core.rows import DEFAULT_BUILDERS, ArtifactKey, Entry, Written
+from outcrop.core.rows import ArtifactKey, Entry, Written
 from outcrop.core.vectors import ON_DISK, from_bytes, normalise, to_bytes
 from outcrop.errors import BadEmbedding, FormatError
 from outcrop.stores.sqlite import keywords

@@ -77,7 +77,7 @@ def _words_only(passages: Sequence[WordsOnly], *, verbose: bool, how: str) -> It
 
 def _commits(report: BuildReport | Plan) -> str:
     """`` (2,000 commits)``; empty without any."""
-    note = f"; {report.history}" if report.history else ""
+    note = f"; {report.history_note}" if report.history_note else ""
     return f" ({counted(report.commits, 'commit')}{note})" if report.commits else ""
 
 
