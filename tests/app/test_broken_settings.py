@@ -86,6 +86,7 @@ def test_searching_goes_on_and_says_whose_fault_it_is(root: Path, broken: Path, 
     [
         lambda index: index.build(),
         lambda index: index.build(rebuild=True),
+        lambda index: index.check(repair=True),
         lambda index: index.plan(),
         lambda index: index.upsert([Record("a", "text")]),
         lambda index: index.remove(["a"]),

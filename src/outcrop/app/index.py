@@ -365,6 +365,8 @@ class Index:
             EmbedderError: As of ``build``; what is damaged is removed then, and the next build makes it.
         """
         started = time.perf_counter()
+        if repair:
+            self.require_settings()
         if not self.store.path.exists():
             raise IndexMissing("there is no index to check", "Run: outcrop index")
         transfer = None if self.settings.store else service.transfer_of(self.source)
@@ -394,7 +396,6 @@ class Index:
         lost: list[str] = []
         custom: list[str] = []
         if found.tables.is_broken:
-            self.require_settings()
             # The present vectors are lost with the tables only where they cannot be read.
             salvaged = maintenance.salvage(self.store, self.embedder)
             report = self._build(salvaged, self._scope(None, None, True), progress, rebuild=True)
