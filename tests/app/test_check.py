@@ -73,6 +73,12 @@ DAMAGE = {
     "a line": (f"UPDATE fx_vec_chunk SET first_line = first_line + 1 {ONE}", {"text"}, 0),
     "a digest": (f"UPDATE fx_vec_chunk SET digest = x'00' {ONE}", {"text", "vector"}, 1),
     "a number of a passage": (f"UPDATE fx_vec_chunk SET seq = 500 {ONE}", {"text", "membership"}, 0),
+    "a member": (
+        "DELETE FROM fx_vec_member WHERE hash = (SELECT hash FROM fx_vec_chunk ORDER BY id LIMIT 1)",
+        {"membership"},
+        0,
+    ),
+    "the parts of an artifact": ("UPDATE fx_vec_artifact SET parts = 'x'", {"membership"}, 0),
     "a path": (f"UPDATE fx_vec_chunk SET path = 'elsewhere' {ONE}", {"membership"}, 0),
     "a bit of a vector": (
         f"UPDATE fx_vec_embedding SET v = CAST(x'01' || substr(v, 2) AS BLOB) {ONE_VECTOR}",
@@ -273,3 +279,15 @@ def test_there_is_nothing_to_check_or_somebody_writes(tmp_path: Path) -> None:
         with pytest.raises(StoreLocked):
             index.check()
         assert index.search("boil").hits
+
+
+def test_passages_that_lost_their_vectors_are_counted_and_embedded_again(place: Path) -> None:
+    with closing(sqlite3.connect(database_of(place), isolation_level=None)) as database:
+        lost = "(SELECT chunk_id FROM fx_vec_embedding ORDER BY chunk_id LIMIT 2)"
+        database.execute(f"DELETE FROM fx_vec_embedding WHERE chunk_id IN {lost}")
+    with opened(place) as index:
+        found = index.check()
+        assert (found.damage, found.pending) == ((), 2)
+        repaired = index.check(repair=True)
+        assert (repaired.pending, repaired.embedded, repaired.left) == (0, 2, ())
+        assert index.status().complete == 1.0

@@ -372,7 +372,7 @@ class Index:
         transfer = None if self.settings.store else service.transfer_of(self.source)
         found = left = maintenance.find_damage(self.store, transfer)
         embedded, lost = 0, list[str]()
-        if repair and found.damage:
+        if repair and (found.damage or found.tables.pending):
             with self.store.file.locked():
                 embedded, lost = self._repair(found, transfer, progress)
             left = maintenance.find_damage(self.store, transfer)
@@ -383,8 +383,9 @@ class Index:
             blobs=left.blobs,
             damage=found.damage,
             left=left.damage,
-            repaired=repair and bool(found.damage),
+            repaired=repair and bool(found.damage or found.tables.pending),
             embedded=embedded,
+            pending=left.tables.pending,
             lost=tuple(lost),
             seconds=time.perf_counter() - started,
         )

@@ -111,6 +111,7 @@ class CheckReport:
     left: tuple[Damage, ...]  # What of it is still there after the repair; all of it without one
     repaired: bool  # Whether a repair was asked for and made
     embedded: int  # Passages that the repair embedded again
+    pending: int  # Passages that the next build embeds: a build did not finish, or their vectors were lost
     lost: tuple[str, ...]  # Records of callers that the repair removed, since only the caller has their text
     seconds: float
 

@@ -27,6 +27,9 @@ class Indexed(Protocol):
 
 T = TypeVar("T", bound=Indexed)
 
+# Before the reason, where the source's revision cannot be read.
+UNREADABLE = "unknown: "
+
 
 def expected_builders(source: Source) -> tuple[str, ...]:
     """The builders of the two usual corpora, without that of commits where the source has none to index."""
@@ -96,7 +99,7 @@ class StalenessCheck:
         try:
             self._current = self._source.revision(self._seen)
         except (OutcropError, OSError) as error:
-            self._current = f"unknown: {error}"
+            self._current = f"{UNREADABLE}{error}"
 
     def result(self) -> Stale | None:
         self._thread.join()

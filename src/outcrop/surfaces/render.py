@@ -158,13 +158,19 @@ def corrections(answer: Answer) -> list[str]:
 
 def staleness(stale: Stale) -> str:
     """How the index is behind; without revisions for a reader who may not see them."""
+    # Imported here: help prints no answer.
+    from outcrop.search.staleness import UNREADABLE
+
     before, now = (harmless_line(each or "")[:REVISION_CHARACTERS] for each in (stale.indexed, stale.current))
     custom = "" if set(stale.corpora) <= set(DEFAULT_BUILDERS) else f"{harmless_line(', '.join(stale.corpora))}: "
+    if stale.current.startswith(UNREADABLE):
+        # Why is for whoever runs commands there: it may name folders of this machine.
+        return f"{custom}what is there now cannot be read (outcrop status says why)"
     if now and not before:
         return f"{custom}a part was not built, or was removed"
     if now and now != before:
         return f"{custom}made at {before}, the source is at {now}"
-    return f"{custom}files changed since it was made"
+    return f"{custom}files, commits or settings changed since it was made"
 
 
 def counted(number: int, noun: str) -> str:

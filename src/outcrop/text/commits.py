@@ -22,6 +22,7 @@ MOST_FILES = 30
 
 _NO_MESSAGE = "(no message)"
 _NO_AUTHOR = "unknown"
+_NO_DATE = "no date"
 
 _BOT = re.compile(
     r".*\[bot\]|(?:dependabot|renovate|github[ -]?actions?|pre-commit-ci|greenkeeper|snyk|mergify|allcontributors"
@@ -34,7 +35,8 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 def commit_text(message: str, author: str, date: str, files: Sequence[str], count: int) -> str:
     """``files`` are the first of ``count`` paths, as the index writes them; none where they are not known."""
-    lines = [f"{_one_line(author.partition('@')[0])[:LONGEST_NAME] or _NO_AUTHOR}, {date}", *files[:MOST_FILES]]
+    name = _one_line(author.partition("@")[0])[:LONGEST_NAME] or _NO_AUTHOR
+    lines = [f"{name}, {date or _NO_DATE}", *files[:MOST_FILES]]
     if count > MOST_FILES:
         lines.append(f"and {count - MOST_FILES:,} more")
     return "\n".join([_clean(message) or _NO_MESSAGE, "", *lines])

@@ -150,7 +150,14 @@ def test_the_mode_is_never_hidden() -> None:
             Stale("a" * 40, "b" * 40),
             f"the index is behind: made at {'a' * 12}, the source is at {'b' * 12} → outcrop index",
         ),
-        (Stale("a" * 40 + "1", "a" * 40 + "2"), "the index is behind: files changed since it was made → outcrop index"),
+        (
+            Stale("a" * 40 + "1", "a" * 40 + "2"),
+            "the index is behind: files, commits or settings changed since it was made → outcrop index",
+        ),
+        (
+            Stale("a", "unknown: /tmp/x is a pipe"),
+            "the index is behind: what is there now cannot be read (outcrop status says why) → outcrop index",
+        ),
         (
             Stale(None, "b"),
             "the index is behind: a part was not built, or was removed → outcrop index",

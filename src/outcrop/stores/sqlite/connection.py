@@ -90,6 +90,7 @@ WRITING_CACHE = 65536
 SHARED_CACHE = 262144
 
 _REBUILD = "Make it again from the source: outcrop rebuild"
+_REPAIR = "Run: outcrop check --repair, or embed everything again: outcrop rebuild"
 ERRORS = ErrorClasses(locked=StoreLocked, denied=StoreFull, damaged=StoreDamaged, no_locks=NoLocks, other=StoreError)
 
 
@@ -421,7 +422,7 @@ def count_change(database: sqlite3.Connection) -> None:
 @contextmanager
 def explained(path: Path, shared: bool = False) -> Iterator[None]:
     """Turn SQLite's and the file system's errors into ours, naming the file."""
-    repair = "Look at: fossil test-integrity, and restore a copy" if shared else _REBUILD
+    repair = "Look at: fossil test-integrity, and restore a copy" if shared else _REPAIR
     try:
         with translated(f"the index at {path}", ERRORS, repair):
             yield

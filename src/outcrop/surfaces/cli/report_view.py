@@ -133,14 +133,17 @@ def check_lines(report: CheckReport) -> Iterator[str]:
     looked = f"{counted(report.passages, 'passage')}, {counted(report.vectors, 'vector')}"
     if report.blobs:
         looked += f", {counted(report.blobs, 'blob')}"
-    if not report.damage:
+    if report.damage:
+        yield from _damage_lines("damaged", report.damage)
+    else:
         yield f"checked {looked}: all is as it was stored ({duration(report.seconds)})"
-        return
-    yield from _damage_lines("damaged", report.damage)
-    if not report.repaired:
+    if report.pending:
+        pending = counted(report.pending, "passage")
+        yield f"without a vector (a build was stopped, or it is lost): {pending} → outcrop index"
+    if report.repaired:
+        yield f"repaired ({duration(report.seconds)}); embedded: {counted(report.embedded, 'passage')}"
+    elif report.damage:
         yield "to make again what is damaged → outcrop check --repair"
-        return
-    yield f"repaired: {counted(report.embedded, 'passage')} embedded again ({duration(report.seconds)})"
     if report.lost:
         yield f"removed records, whose text only their caller has: {harmless_line(', '.join(report.lost))}"
     if report.left:
@@ -149,7 +152,7 @@ def check_lines(report: CheckReport) -> Iterator[str]:
 
 
 def _damage_lines(heading: str, damage: Sequence[Damage]) -> Iterator[str]:
-    sorts = ", ".join(f"{number:,} {sort}" for sort, number in Counter(each.sort for each in damage).most_common())
+    sorts = ", ".join(f"{sort} × {number:,}" for sort, number in Counter(each.sort for each in damage).most_common())
     yield f"{heading}: {sorts}"
     for each in damage[:MAX_DAMAGE]:
         yield f"  {each.sort:<10}  {harmless_line(': '.join(filter(None, (each.where, each.detail))))}"

@@ -14,20 +14,25 @@ from typing import Any
 import numpy as np
 
 from outcrop import chunking
-from outcrop.core.model import Space
+from outcrop.core.model import Kind, Part, Space
 from outcrop.core.reports import Damage, DamageSort
 from outcrop.core.rows import ArtifactKey
 from outcrop.core.vectors import ON_DISK
 from outcrop.stores.sqlite import connection, keywords, membership, upserts, writer
 from outcrop.stores.sqlite.filters import EVERYWHERE
 from outcrop.stores.sqlite.integrity import checksums
-from outcrop.stores.sqlite.passages import CHUNK_COLUMNS, stored_chunk
+from outcrop.stores.sqlite.passages import CHUNK_COLUMNS, pending, stored_chunk
 from outcrop.text import terms
 
 # Rows that are read at a time.
 BATCH = 500
 
 MAX_ID = 2**63 - 1
+
+# Digits of a commit that are shown.
+SHORT_HASH = 12
+
+_PARTS = frozenset(Part)
 
 # Rows that are read at a time from a table that is damaged: one page of it costs the others of its range.
 SALVAGED_ROWS = 16
@@ -48,6 +53,7 @@ class Findings:
 
     passages: int = 0
     vectors: int = 0
+    pending: int = 0  # Passages that a build has still to embed, or that lost their vector
     damage: list[Damage] = field(default_factory=list)
     artifacts: set[ArtifactKey] = field(default_factory=set)  # Those that have to be cut again
     chunks: set[int] = field(default_factory=set)  # Those that nothing names
@@ -69,6 +75,7 @@ def check(database: sqlite3.Connection, shared: bool) -> Findings:
                 paths = _check_membership(database, found)
                 _check_passages(database, paths, found)
                 _check_vectors(database, found)
+                found.pending = _count_pending(database)
                 _check_keywords(database, found)
         except (sqlite3.DatabaseError, UnicodeError) as error:
             found.is_broken = True
@@ -84,7 +91,7 @@ def _check_database(database: sqlite3.Connection, shared: bool, found: Findings)
         for (line,) in database.execute(f"PRAGMA integrity_check{argument}").fetchall():
             if line != "ok":
                 found.is_broken = True
-                found.add(DamageSort.DATABASE, table, line)
+                found.add(DamageSort.DATABASE, table, line.replace("\n", "; "))
 
 
 def _check_membership(database: sqlite3.Connection, found: Findings) -> dict[tuple[str, str, str], tuple[str, str]]:
@@ -95,13 +102,26 @@ def _check_membership(database: sqlite3.Connection, found: Findings) -> dict[tup
     ).fetchall():
         found.artifacts.add((project, artifact))
         found.add(DamageSort.MEMBERSHIP, artifact, "a corpus names it, and nothing of it is stored")
-    for project, artifact, count, first, last in database.execute(
-        "SELECT c.project, c.hash, count(*), min(c.seq), max(c.seq) FROM fx_vec_chunk c JOIN fx_vec_artifact a"
+    if connection.meta(database, "interrupted") != "yes":
+        # A build that was stopped has stored artifacts that are placed by the next one.
+        for project, artifact, path in database.execute(
+            "SELECT c.project, c.hash, max(c.path) FROM fx_vec_chunk c WHERE NOT EXISTS"
+            " (SELECT 1 FROM fx_vec_member m WHERE m.project = c.project AND m.hash = c.hash) GROUP BY 1, 2"
+        ).fetchall():
+            found.artifacts.add((project, artifact))
+            found.add(DamageSort.MEMBERSHIP, path or artifact, "it is stored, and no corpus names it")
+    for project, artifact, parts in database.execute("SELECT project, hash, parts FROM fx_vec_artifact").fetchall():
+        if not _PARTS.issuperset(str(parts).split(",")):
+            found.artifacts.add((project, artifact))
+            found.add(DamageSort.MEMBERSHIP, artifact, "which parts it has is not what was stored")
+    for project, artifact, path, count, first, last in database.execute(
+        "SELECT c.project, c.hash, max(c.path), count(*), min(c.seq), max(c.seq)"
+        " FROM fx_vec_chunk c JOIN fx_vec_artifact a"
         " ON a.project = c.project AND a.hash = c.hash WHERE a.recipe NOT LIKE 'blob/%' GROUP BY c.project, c.hash"
     ).fetchall():
         if (first, last) != (0, count - 1):
             found.artifacts.add((project, artifact))
-            found.add(DamageSort.MEMBERSHIP, artifact, f"{count} of its passages, up to number {last}, are stored")
+            found.add(DamageSort.MEMBERSHIP, path or artifact, f"{count} of its passages are stored, and not all")
     paths: dict[tuple[str, str, str], tuple[str, str]] = {}
     for project, artifact, part, path, kind in database.execute(
         "SELECT project, hash, part, path, kind FROM fx_vec_member WHERE worktree <> ?"
@@ -126,7 +146,7 @@ def _check_passages(
         covered, columns = rest[: _COVERED.count(",") + 1], rest[_COVERED.count(",") + 1 :]
         values = dict(zip(checksums.CHUNK_COLUMNS.split(", "), covered, strict=True))
         key = (values["project"], values["hash"])
-        where = f"{path or values['hash']}:{values['first_line']}"
+        where = _where(kind, path, values["hash"], values["first_line"])
         if recipe is None:
             if key not in found.artifacts:
                 found.chunks.add(chunk_id)
@@ -142,9 +162,9 @@ def _check_passages(
 
 
 def _check_vectors(database: sqlite3.Connection, found: Findings) -> None:
-    for row_id, model, dim, vector, checksum, digest, path, artifact, line in _rows(
+    for row_id, model, dim, vector, checksum, digest, kind, path, artifact, line in _rows(
         database,
-        "SELECT e.rowid, e.model, e.dim, e.v, e.checksum, c.digest, c.path, c.hash, c.first_line"
+        "SELECT e.rowid, e.model, e.dim, e.v, e.checksum, c.digest, c.kind, c.path, c.hash, c.first_line"
         " FROM fx_vec_embedding e LEFT JOIN fx_vec_chunk c ON c.id = e.chunk_id"
         " WHERE e.rowid > ? ORDER BY e.rowid LIMIT ?",
     ):
@@ -154,7 +174,16 @@ def _check_vectors(database: sqlite3.Connection, found: Findings) -> None:
             fault = "it belongs to no passage"
         if fault:
             found.embeddings.append(row_id)
-            found.add(DamageSort.VECTOR, f"{path or artifact or row_id}:{line or ''}".rstrip(":"), fault)
+            found.add(DamageSort.VECTOR, _where(kind, path, artifact, line) if artifact else f"row {row_id}", fault)
+
+
+def _where(kind: Any, path: Any, artifact: str, line: int) -> str:
+    return f"commit {artifact[:SHORT_HASH]}" if kind == Kind.COMMIT else f"{path or artifact}:{line}"
+
+
+def _count_pending(database: sqlite3.Connection) -> int:
+    state = database.execute("SELECT model, dim FROM fx_vec_state").fetchone()
+    return 0 if state is None else len(pending(database, Space(*state), None))
 
 
 def _fault(model: Any, dim: Any, vector: Any, checksum: int | None, digest: bytes | None) -> str:
@@ -228,11 +257,14 @@ def remove_damage(database: sqlite3.Connection, found: Findings) -> list[str]:
         ).fetchall()
         for corpus, record in records:
             lost += [record] * upserts.remove(database, corpus, [record])
-        database.execute("UPDATE fx_vec_artifact SET version = '' WHERE project = ? AND hash = ?", (project, artifact))
+        database.execute(
+            "UPDATE fx_vec_artifact SET version = '', parts = '' WHERE project = ? AND hash = ?", (project, artifact)
+        )
         database.execute("UPDATE fx_vec_project SET revision = '' WHERE project = ?", (project,))
         database.execute(
             "DELETE FROM fx_vec_built WHERE worktree IN"
-            " (SELECT worktree FROM fx_vec_member WHERE project = ? AND hash = ?)",
+            " (SELECT worktree FROM fx_vec_member WHERE project = ?1 AND hash = ?2)"
+            " OR NOT EXISTS(SELECT 1 FROM fx_vec_member WHERE project = ?1 AND hash = ?2)",
             (project, artifact),
         )
     for project, artifact in found.misplaced:
